@@ -1,0 +1,1 @@
+"""Lowering from the Fairlead IR to ONNX, shared by backends"""

@@ -1,0 +1,1 @@
+"""Fairlead backend: OpenVINO"""

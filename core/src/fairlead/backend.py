@@ -1,0 +1,227 @@
+"""The contract of a backend: what a vendor implements, once, against the IR.
+
+A backend is an object behind an entry point of the group ``fairlead.backends``. Importing its module must not import the SDK. Its
+wheel ships ``capabilities.toml`` beside the module, which is read without importing anything. This module is a contract between
+wheels that are released apart: a member is added here only with a default, and none is removed while `API_VERSION` stands.
+"""
+
+from __future__ import annotations
+
+import enum
+import importlib.util
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
+
+import msgspec
+
+from fairlead.errors import BackendContractError
+from fairlead.ir import Graph, Node
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = [
+    "ACCEPTED_API_VERSIONS",
+    "API_VERSION",
+    "Backend",
+    "Capabilities",
+    "Executable",
+    "Level",
+    "NoOptions",
+    "Options",
+    "Probe",
+    "Refittable",
+    "Serializable",
+    "Support",
+    "Tensors",
+]
+
+API_VERSION = 1
+"""The version of this contract. A core accepts backends of this version and of the one before."""
+
+ACCEPTED_API_VERSIONS = (API_VERSION, API_VERSION - 1) if API_VERSION > 1 else (API_VERSION,)
+
+Tensors: TypeAlias = "Sequence[torch.Tensor]"
+
+
+class Level(enum.StrEnum):
+    """How much of a node a backend can run: all of it, some of it (the reason says what), not yet, or never."""
+
+    FULL = "full"
+    PARTIAL = "partial"
+    PLANNED = "planned"
+    IMPOSSIBLE = "impossible"
+
+
+class Support(msgspec.Struct, frozen=True):
+    """A backend's verdict on one node. Only ``FULL`` places the node; everything else declines it, for ``reason``.
+
+    >>> Support.no("complex numbers").accepted
+    False
+    """
+
+    level: Level
+    reason: str = ""
+
+    @property
+    def accepted(self) -> bool:
+        return self.level is Level.FULL
+
+    @classmethod
+    def yes(cls) -> Support:
+        """The node runs here, natively and correctly."""
+        return _YES
+
+    @classmethod
+    def no(cls, reason: str, level: Level = Level.IMPOSSIBLE) -> Support:
+        """The node does not run here, for a reason that a user can read."""
+        return cls(level, reason)
+
+
+_YES = Support(Level.FULL)
+
+
+class Probe(msgspec.Struct, frozen=True):
+    """Whether the backend is usable on this machine. ``versions`` (of SDKs and drivers) enter every cache key."""
+
+    ok: bool
+    reason: str = ""
+    devices: tuple[str, ...] = ()
+    versions: dict[str, str] = {}
+
+
+class Capabilities(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a backend says of itself, statically. Core decomposes, hoists and offers weights by it; conformance checks it.
+
+    ``devices``: torch device types it runs on. ``dtypes``: the element types of the IR it takes. ``keeps``: composite ops that it lowers
+    whole (``"*"`` for all); core decomposes the others. ``bakes_constants``: it gains from knowing the weights when it compiles, so
+    core hoists what only they determine and watches them. ``rng``: it draws random numbers itself. ``extern_aten``: torch kernels
+    that it borrows. ``builds_on``: other compilers that it wraps.
+    """
+
+    devices: tuple[str, ...]
+    dtypes: tuple[str, ...]
+    training: bool = False
+    dynamic_shapes: bool = False
+    bakes_constants: bool = False
+    rng: bool = False
+    keeps: tuple[str, ...] = ("*",)
+    extern_aten: tuple[str, ...] = ()
+    builds_on: tuple[str, ...] = ()
+
+    @classmethod
+    def of_package(cls, package: str) -> Capabilities:
+        """Read ``capabilities.toml`` of a top-level package, without importing it.
+
+        Raises `BackendContractError` where the file is missing or says something that this class does not know.
+        """
+        spec = importlib.util.find_spec(package)
+        if spec is None or not spec.submodule_search_locations:
+            raise _bad_capabilities(package, "the package is not installed")
+        path = Path(next(iter(spec.submodule_search_locations))) / "capabilities.toml"
+        try:
+            return msgspec.convert(tomllib.loads(path.read_text("utf-8")), cls)
+        except (OSError, tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+            raise _bad_capabilities(str(path), str(error)) from error
+
+
+def _bad_capabilities(where: str, why: str) -> BackendContractError:
+    return BackendContractError(
+        f"no valid capabilities.toml: {why}", where=where, next="ship capabilities.toml beside the backend's __init__.py; see docs/backends.md"
+    )
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The options of a backend: subclass it with typed fields that all have defaults."""
+
+
+class NoOptions(Options, frozen=True):
+    """The options of a backend that has none."""
+
+
+class Executable(Protocol):
+    """What ``compile`` returns: the graph, ready to run.
+
+    ``baked``: indices of graph inputs whose constants the executable holds; they are not passed to it. ``fresh_outputs``: whether each
+    call returns memory that no later call writes; where it is False, core copies.
+    """
+
+    @property
+    def baked(self) -> frozenset[int]: ...
+
+    @property
+    def fresh_outputs(self) -> bool: ...
+
+    def __call__(self, inputs: Sequence[Any], /) -> Sequence[Any]:
+        """Run once. Must be safe to call from several threads.
+
+        ``inputs`` has one entry for each graph input that is not baked, in order: a `torch.Tensor` of the declared dtype (detached, any
+        strides, on the declared device), or an ``int`` for a scalar input. It returns one tensor for each graph output, row-major
+        contiguous or not, as torch tensors or anything with ``__dlpack__``. Inputs are never written to.
+        """
+        ...
+
+
+@runtime_checkable
+class Refittable(Protocol):
+    """An executable that takes new values for its baked constants without being compiled again."""
+
+    def refit(self, constants: Mapping[int, torch.Tensor], /) -> None:
+        """Use these values, by graph input, from the next call on."""
+        ...
+
+
+O_contra = TypeVar("O_contra", bound=Options, contravariant=True)
+
+
+class Backend(Protocol[O_contra]):
+    """A compiler or runtime behind a name."""
+
+    @property
+    def name(self) -> str:
+        """The name of the entry point."""
+        ...
+
+    @property
+    def api_version(self) -> int:
+        """The `API_VERSION` that it was written for."""
+        ...
+
+    @property
+    def capabilities(self) -> Capabilities: ...
+
+    @property
+    def options_type(self) -> type[Options]: ...
+
+    def probe(self) -> Probe:
+        """Whether it is usable here. Cheap, and never raises: a missing SDK is a ``Probe(ok=False, reason=...)``."""
+        ...
+
+    def supports(self, node: Node, /) -> Support:
+        """Whether it runs this node. A pure function of the node."""
+        ...
+
+    def compile(self, graph: Graph, options: O_contra, constants: Mapping[int, torch.Tensor], /) -> Executable:
+        """Make the graph runnable.
+
+        Every node of ``graph`` was accepted by `supports`; its outputs are distinct values that nodes compute. ``constants`` has
+        the tensors, by input index, that stay the same until core says otherwise (by `Refittable.refit`, or by compiling again); an
+        executable that wants them baked in names them in ``baked`` and keeps them by reference. Called outside of fake-tensor
+        mode, with gradients off.
+        """
+        ...
+
+
+@runtime_checkable
+class Serializable(Protocol):
+    """A backend whose executables can be stored."""
+
+    def dump(self, executable: Executable, /) -> bytes:
+        """The executable as bytes, without its weights."""
+        ...
+
+    def load(self, data: bytes, graph: Graph, options: Any, constants: Mapping[int, torch.Tensor], /) -> Executable:
+        """The executable that `dump` stored; raises where another SDK version or machine wrote it."""
+        ...

@@ -1,0 +1,71 @@
+"""The stable graph IR: data model, dimensions, signatures, text, verifier and files. Works without torch.
+
+A `Graph` is a pure function: inputs with roles, nodes in execution order, outputs with roles. Each `Value` carries its type, so
+that a `Node` can be understood on its own.
+
+>>> x = Value(0, TensorType(DType.f32, ("b", 8)))
+>>> y = Value(1, x.type)
+>>> relu = Node("aten.relu.default", (x,), (y,))
+>>> graph = Graph("forward", Kind.inference, (Input(x, name="x"),), (relu,), (Output(y),), (Symbol("b", 1, None, (0, 0)),))
+>>> print(to_text(graph))
+symbol b in [1, inf] from in0.dim0
+graph @forward inference {
+  in %0 user "x" : f32[b, 8]
+  %1 = aten.relu.default(%0) : f32[b, 8]
+  out %1 user
+}
+"""
+
+from fairlead.ir import dims
+from fairlead.ir._model import (
+    IR_VERSION,
+    Argument,
+    Complex,
+    DimExpr,
+    DType,
+    Graph,
+    Input,
+    Kind,
+    Location,
+    Node,
+    Output,
+    Role,
+    ScalarType,
+    Symbol,
+    TensorType,
+    Token,
+    Type,
+    Value,
+    row_major,
+)
+from fairlead.ir._text import node_text, to_text, type_text
+from fairlead.ir._verify import verify
+from fairlead.ir.dims import Dim
+
+__all__ = [
+    "IR_VERSION",
+    "Argument",
+    "Complex",
+    "DType",
+    "Dim",
+    "DimExpr",
+    "Graph",
+    "Input",
+    "Kind",
+    "Location",
+    "Node",
+    "Output",
+    "Role",
+    "ScalarType",
+    "Symbol",
+    "TensorType",
+    "Token",
+    "Type",
+    "Value",
+    "dims",
+    "node_text",
+    "row_major",
+    "to_text",
+    "type_text",
+    "verify",
+]

@@ -1,0 +1,259 @@
+"""The data model of the IR: frozen structs that know neither torch nor NumPy."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping
+from typing import TypeAlias
+
+import msgspec
+
+from fairlead.ir.dims import Dim, mul
+
+IR_VERSION = (0, 1)
+"""Major and minor version of the data model; 1.0 is the first that promises compatibility."""
+
+
+class DType(enum.StrEnum):
+    """An element type. ``itemsize`` is in bytes."""
+
+    bool = "bool"
+    u8 = "u8"
+    i8 = "i8"
+    i16 = "i16"
+    i32 = "i32"
+    i64 = "i64"
+    f16 = "f16"
+    bf16 = "bf16"
+    f32 = "f32"
+    f64 = "f64"
+    c64 = "c64"
+    c128 = "c128"
+    f8e4m3fn = "f8e4m3fn"
+    f8e5m2 = "f8e5m2"
+    u16 = "u16"
+    u32 = "u32"
+    u64 = "u64"
+
+    @property
+    def itemsize(self) -> int:
+        digits = "".join(c for c in self.value.partition("e")[0].lstrip("buifc") if c.isdigit())
+        return int(digits) // 8 if digits else 1
+
+    @property
+    def is_floating(self) -> bool:  # type: ignore[valid-type]  # the member named bool shadows the type
+        return self.value[0] == "f" or self.value == "bf16"
+
+    @property
+    def is_complex(self) -> bool:  # type: ignore[valid-type]
+        return self.value[0] == "c"
+
+    @property
+    def is_integer(self) -> bool:  # type: ignore[valid-type]
+        return self.value[0] in "ui"
+
+
+class TensorType(msgspec.Struct, frozen=True, tag="tensor", tag_field="_"):
+    """dtype, shape and device of a tensor. ``strides`` (in elements) is None where they are row-major contiguous."""
+
+    dtype: DType
+    shape: tuple[Dim, ...]
+    strides: tuple[Dim, ...] | None = None
+    device: str = "cpu"
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def is_static(self) -> bool:
+        return all(isinstance(d, int) for d in self.shape)
+
+
+class ScalarType(msgspec.Struct, frozen=True, tag="scalar", tag_field="_"):
+    """A Python number that is known only when the graph runs: an integer symbol (``i64``)."""
+
+    dtype: DType
+
+
+Type: TypeAlias = TensorType | ScalarType
+
+
+class Value(msgspec.Struct, frozen=True, tag="value", tag_field="_"):
+    """What an input or a node defines, exactly once. ``id`` is unique in its graph."""
+
+    id: int
+    type: Type
+
+    @property
+    def tensor(self) -> TensorType:
+        """The tensor type; a TypeError for a scalar value."""
+        if not isinstance(self.type, TensorType):
+            raise TypeError(f"%{self.id} is a scalar, not a tensor")
+        return self.type
+
+
+class DimExpr(msgspec.Struct, frozen=True, tag="dim", tag_field="_"):
+    """An attribute that is an integer expression over the graph's symbols."""
+
+    expr: str
+
+
+class Token(msgspec.Struct, frozen=True, tag="token", tag_field="_"):
+    """An attribute that names a thing: ``kind`` is dtype, device, layout or memory_format."""
+
+    kind: str
+    name: str
+
+
+class Complex(msgspec.Struct, frozen=True, tag="complex", tag_field="_"):
+    """A complex number as an attribute."""
+
+    re: float
+    im: float
+
+
+Argument: TypeAlias = "Value | DimExpr | Token | Complex | None | bool | int | float | str | tuple[Argument, ...]"
+"""What stands in one slot of a node: a value, an attribute, or a tuple of either. Tensor slots may hold a Python number."""
+
+
+class Location(msgspec.Struct, frozen=True):
+    """The line of the user's program that a node stems from."""
+
+    file: str
+    line: int
+    function: str = ""
+    module_path: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}" + (f" in {self.function}" if self.function else "")
+
+
+class Node(msgspec.Struct, frozen=True):
+    """One operation. ``args`` has one entry for each parameter of the op's signature, in its order, defaults filled in.
+
+    A result that nobody uses may be None, and always is where the op returns nothing in that place.
+    """
+
+    op: str
+    args: tuple[Argument, ...]
+    results: tuple[Value | None, ...]
+    location: Location | None = None
+
+    def operands(self) -> Iterator[Value]:
+        """Every value among the arguments, in order, with repetitions."""
+        return _values(self.args)
+
+    @property
+    def result(self) -> Value:
+        """The only result of a node that has one; a ValueError otherwise."""
+        (value,) = self.results
+        if value is None:
+            raise ValueError(f"{self.op} has no result here")
+        return value
+
+
+class Role(enum.StrEnum):
+    """What an input or an output is to the program."""
+
+    parameter = "parameter"
+    buffer = "buffer"
+    constant = "constant"
+    user = "user"
+    tangent = "tangent"
+    saved = "saved"
+    symbol = "symbol"
+    rng = "rng"
+    mutation = "mutation"
+    gradient = "gradient"
+    intermediate = "intermediate"
+
+
+class Input(msgspec.Struct, frozen=True):
+    """A graph input; ``name`` is the fully qualified name of a parameter or buffer."""
+
+    value: Value
+    role: Role = Role.user
+    name: str = ""
+
+
+class Output(msgspec.Struct, frozen=True):
+    """A graph output: a value, an integer expression (a size that is returned), or None.
+
+    ``target`` is the index of the input that a mutation overwrites; ``aliases`` that of the input whose memory a user output shares.
+    """
+
+    value: Value | DimExpr | int | None
+    role: Role = Role.user
+    target: int | None = None
+    aliases: int | None = None
+
+
+class Symbol(msgspec.Struct, frozen=True):
+    """An integer that is known only at the call: its range (``hi`` None is unbounded) and the input it is read from.
+
+    ``source`` is ``(input, dimension)``, or ``(input, None)`` where the input itself is the integer.
+    """
+
+    name: str
+    lo: int
+    hi: int | None
+    source: tuple[int, int | None]
+
+
+class Kind(enum.StrEnum):
+    """Which half of the program a graph is."""
+
+    inference = "inference"
+    forward = "forward"
+    backward = "backward"
+
+
+class Graph(msgspec.Struct, frozen=True):
+    """A pure function of its inputs: nodes in an order in which each value is defined before it is used."""
+
+    name: str
+    kind: Kind
+    inputs: tuple[Input, ...]
+    nodes: tuple[Node, ...]
+    outputs: tuple[Output, ...]
+    symbols: tuple[Symbol, ...] = ()
+
+    def users(self) -> Mapping[int, int]:
+        """How often each value is used, by nodes and outputs, by its id."""
+        count: dict[int, int] = {}
+        for value in (*(v for n in self.nodes for v in n.operands()), *self.output_values()):
+            count[value.id] = count.get(value.id, 0) + 1
+        return count
+
+    def output_values(self) -> Iterator[Value]:
+        """The outputs that are values, in order."""
+        return (o.value for o in self.outputs if isinstance(o.value, Value))
+
+    def producers(self) -> Mapping[int, Node]:
+        """The node that defines each value, by its id; inputs are not in it."""
+        return {r.id: n for n in self.nodes for r in n.results if r is not None}
+
+    def next_id(self) -> int:
+        """An id that no value of the graph has."""
+        ids = [i.value.id for i in self.inputs]
+        ids += [r.id for n in self.nodes for r in n.results if r is not None]
+        return max(ids, default=-1) + 1
+
+
+def row_major(shape: tuple[Dim, ...]) -> tuple[Dim, ...]:
+    """The strides, in elements, of a contiguous tensor, sizes below one counting as one as torch has it."""
+    strides: list[Dim] = []
+    step: Dim = 1
+    for d in reversed(shape):
+        strides.append(step)
+        step = mul(step, max(d, 1) if isinstance(d, int) else d)
+    return tuple(reversed(strides))
+
+
+def _values(arg: object) -> Iterator[Value]:
+    if isinstance(arg, Value):
+        yield arg
+    elif isinstance(arg, tuple):
+        for item in arg:
+            yield from _values(item)
