@@ -1,12 +1,13 @@
 """The stable graph IR: data model, dimensions, signatures, text, verifier and files. Works without torch.
 
-A `Graph` is a pure function: inputs with roles, nodes in execution order, outputs with roles. Each `Value` carries its type, so
-that a `Node` can be understood on its own.
+A `Graph` is a pure function: inputs with roles, nodes in execution order, outputs with roles. Each `Value` carries its
+type, so that a `Node` can be understood on its own.
 
 >>> x = Value(0, TensorType(DType.f32, ("b", 8)))
 >>> y = Value(1, x.type)
 >>> relu = Node("aten.relu.default", (x,), (y,))
->>> graph = Graph("forward", Kind.inference, (Input(x, name="x"),), (relu,), (Output(y),), (Symbol("b", 1, None, (0, 0)),))
+>>> b = Symbol("b", 1, None, (0, 0))
+>>> graph = Graph("forward", Kind.inference, (Input(x, name="x"),), (relu,), (Output(y),), (b,))
 >>> print(to_text(graph))
 symbol b in [1, inf] from in0.dim0
 graph @forward inference {

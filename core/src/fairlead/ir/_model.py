@@ -113,8 +113,8 @@ class Complex(msgspec.Struct, frozen=True, tag="complex", tag_field="_"):
     im: float
 
 
-Argument: TypeAlias = "Value | DimExpr | Token | Complex | None | bool | int | float | str | tuple[Argument, ...]"
-"""What stands in one slot of a node: a value, an attribute, or a tuple of either. Tensor slots may hold a Python number."""
+Argument: TypeAlias = "Value | DimExpr | Token | Complex | bool | int | float | str | tuple[Argument, ...] | None"
+"""What stands in one slot of a node: a value, an attribute, or a tuple of either. A tensor slot may hold a Python number."""
 
 
 class Location(msgspec.Struct, frozen=True):
@@ -180,7 +180,8 @@ class Input(msgspec.Struct, frozen=True):
 class Output(msgspec.Struct, frozen=True):
     """A graph output: a value, an integer expression (a size that is returned), or None.
 
-    ``target`` is the index of the input that a mutation overwrites; ``aliases`` that of the input whose memory a user output shares.
+    ``target`` is the index of the input that a mutation overwrites; ``aliases`` that of the input whose memory a user
+    output shares.
     """
 
     value: Value | DimExpr | int | None

@@ -102,5 +102,3 @@ def _float(x: float) -> str:
     if math.isinf(x):
         return "inf" if x > 0 else "-inf"
     return repr(x)
-
-

@@ -73,7 +73,11 @@ def _symbols_have_a_source(graph: Graph) -> Iterator[str]:
 
 def _strides_match_rank(graph: Graph) -> Iterator[str]:
     for value in _definitions(graph):
-        if isinstance(value.type, TensorType) and value.type.strides is not None and len(value.type.strides) != value.type.rank:
+        if (
+            isinstance(value.type, TensorType)
+            and value.type.strides is not None
+            and len(value.type.strides) != value.type.rank
+        ):
             yield f"%{value.id} has {len(value.type.strides)} strides for {value.type.rank} dimensions"
 
 
@@ -88,7 +92,11 @@ def _mutations_fit(graph: Graph) -> Iterator[str]:
             continue
         old = graph.inputs[output.target].value.type
         new = output.value.type if isinstance(output.value, Value) else None
-        if not (isinstance(old, TensorType) and isinstance(new, TensorType) and (old.dtype, old.shape) == (new.dtype, new.shape)):
+        if not (
+            isinstance(old, TensorType)
+            and isinstance(new, TensorType)
+            and (old.dtype, old.shape) == (new.dtype, new.shape)
+        ):
             yield f"a mutation overwrites input {output.target} with a value of another type"
 
 

@@ -1,8 +1,8 @@
 """Dimensions: integers, or canonical integer expressions over named symbols.
 
-A dimension is an ``int``, or a ``str`` that holds an expression in normal form: a polynomial with integer coefficients whose
-atoms are symbols and the functions ``//``, ``%``, ``min`` and ``max``. Two expressions that are equal as polynomials have the
-same text, so that equality of dimensions is equality of Python values.
+A dimension is an ``int``, or a ``str`` that holds an expression in normal form: a polynomial with integer coefficients
+whose atoms are symbols and the functions ``//``, ``%``, ``min`` and ``max``. Two expressions that are equal as polynomials
+have the same text, so that equality of dimensions is equality of Python values.
 
 >>> normalize("b*2 + b")
 '3*b'
@@ -16,12 +16,13 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
 from fairlead.errors import IRFormatError
 
-__all__ = ["Dim", "add", "evaluate", "evaluator", "free_symbols", "mul", "normalize", "product", "rename"]
+__all__ = ["Dim", "add", "evaluate", "evaluator", "free_symbols", "is_normal", "mul", "normalize", "product", "rename"]
 
 Dim: TypeAlias = int | str
 """A dimension: an integer, or an expression in normal form."""
@@ -29,7 +30,10 @@ Dim: TypeAlias = int | str
 _Monomial: TypeAlias = tuple[str, ...]
 _Poly: TypeAlias = dict[_Monomial, int]
 
+# An expression may come from a file that nobody vouches for: these bound what reading one can cost.
 _MAX_TEXT = 4096
+_MAX_TERMS = 1024
+_MAX_DEGREE = 32
 
 
 def normalize(text: Dim) -> Dim:
@@ -42,7 +46,45 @@ def normalize(text: Dim) -> Dim:
 
 @functools.lru_cache(maxsize=16384)
 def _normalize_text(text: str) -> Dim:
-    return _show(_poly(_parse(text), text))
+    tree = _parse(text)
+    try:
+        shown = _show(_poly(tree, text))
+    except RecursionError as error:
+        raise _bad(text, "it is nested too deeply") from error
+    if isinstance(shown, str) and len(shown) > _MAX_TEXT:
+        raise _bad(text, f"its normal form is longer than {_MAX_TEXT} characters")
+    return shown
+
+
+def is_normal(dim: Dim) -> bool:
+    """Whether a dimension is an integer or a symbolic expression in normal form; never raises.
+
+    >>> is_normal("s + 2"), is_normal("2 + s"), is_normal("2 + 2")
+    (True, False, False)
+    """
+    if isinstance(dim, int):
+        return not isinstance(dim, bool)
+    return isinstance(dim, str) and _is_normal_text(dim)
+
+
+@functools.lru_cache(maxsize=16384)
+def _is_normal_text(text: str) -> bool:
+    try:
+        tree = _parse(text)
+        # Multiplying sums out is what makes normalizing a hostile text slow, so look for products of sums first.
+        return not any(map(_is_product_of_sums, ast.walk(tree))) and _normalize_text(text) == text
+    except IRFormatError:
+        return False
+
+
+def _is_product_of_sums(node: ast.AST) -> bool:
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and (_is_sum(node.left) or _is_sum(node.right))
+
+
+def _is_sum(node: ast.expr) -> bool:
+    while isinstance(node, ast.UnaryOp):
+        node = node.operand
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub)
 
 
 def add(*dims: Dim) -> Dim:
@@ -79,11 +121,7 @@ def rename(dim: Dim, names: Mapping[str, str]) -> Dim:
     """
     if isinstance(dim, int):
         return dim
-    tree = _parse(dim)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and node.id not in _FUNCTIONS:
-            node.id = names.get(node.id, node.id)
-    return normalize(ast.unparse(tree))
+    return normalize(_NAME.sub(lambda name: name[0] if name[0] in _FUNCTIONS else names.get(name[0], name[0]), dim))
 
 
 @functools.lru_cache(maxsize=16384)
@@ -108,6 +146,9 @@ def evaluator(dim: Dim) -> Callable[[Mapping[str, int]], int]:
 
 
 _FUNCTIONS = frozenset({"min", "max"})
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# What Python's parser may see: nothing that it would warn about or take long over. Atomic, so that it cannot backtrack.
+_TOKENS = re.compile(r"(?>\s*(?>[0-9]+(?![A-Za-z_])|[A-Za-z_][A-Za-z0-9_]*|//|[-+*%(),]))+\s*")
 _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: lambda a, b: a + b,
     ast.Sub: lambda a, b: a - b,
@@ -129,8 +170,10 @@ def _bad(text: object, why: str) -> IRFormatError:
 def _parse(text: str) -> ast.expr:
     if len(text) > _MAX_TEXT:
         raise _bad(text, f"it is longer than {_MAX_TEXT} characters")
+    if not _TOKENS.fullmatch(text):
+        raise _bad(text, "it has a character or word that no expression has")
     try:
-        return ast.parse(text, mode="eval").body
+        return ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise _bad(text, str(error)) from error
 
@@ -169,7 +212,7 @@ def _poly(node: ast.expr, text: str) -> _Poly:
         case ast.BinOp(left=left, op=ast.Sub(), right=right):
             return _plus(_poly(left, text), _scale(_poly(right, text), -1))
         case ast.BinOp(left=left, op=ast.Mult(), right=right):
-            return _times(_poly(left, text), _poly(right, text))
+            return _times(_poly(left, text), _poly(right, text), text)
         case ast.BinOp(left=left, op=ast.FloorDiv(), right=right):
             return _floordiv(_poly(left, text), _poly(right, text), text)
         case ast.BinOp(left=left, op=ast.Mod(), right=right):
@@ -190,13 +233,19 @@ def _scale(a: _Poly, k: int) -> _Poly:
     return {m: c * k for m, c in a.items()}
 
 
-def _times(a: _Poly, b: _Poly) -> _Poly:
+def _times(a: _Poly, b: _Poly, text: str) -> _Poly:
+    if len(a) * len(b) > _MAX_TERMS or _degree(a) + _degree(b) > _MAX_DEGREE:
+        raise _bad(text, f"it has more than {_MAX_TERMS} terms or a degree above {_MAX_DEGREE}")
     out: _Poly = {}
     for ma, ca in a.items():
         for mb, cb in b.items():
             monomial = tuple(sorted(ma + mb))
             out[monomial] = out.get(monomial, 0) + ca * cb
     return {m: c for m, c in out.items() if c}
+
+
+def _degree(a: _Poly) -> int:
+    return max(map(len, a), default=0)
 
 
 def _exact_quotient(a: _Poly, b: _Poly) -> _Poly | None:
