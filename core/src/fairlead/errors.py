@@ -30,7 +30,8 @@
     │   ├── IRVersionError              FL602  written by a newer, unknown version
     │   └── VerificationError           FL603  a graph that breaks a rule of the IR
     └── ToolError
-        └── ModelNotFoundError          FL701  a MODEL argument that names nothing
+        ├── ModelNotFoundError          FL701  a MODEL argument that names nothing
+        └── ExtraMissingError           FL702  a package that an extra of Fairlead's installs is needed
 
 A message has three lines: what happened, from where (the wheel and its version, the file, the user's line), and what to do next.
 """
@@ -51,6 +52,7 @@ __all__ = [
     "CompileError",
     "DeviceError",
     "ExecutionError",
+    "ExtraMissingError",
     "FairleadError",
     "FallbackBudgetError",
     "IRError",
@@ -256,3 +258,9 @@ class ModelNotFoundError(ToolError):
     """A MODEL argument that is no bundled name, no ``module:factory`` and no ``.fir`` file."""
 
     code = "FL701"
+
+
+class ExtraMissingError(ToolError):
+    """What was asked needs a package that one of Fairlead's extras installs."""
+
+    code = "FL702"
