@@ -1,0 +1,10 @@
+"""The registry of backends, as plugins and tests see it.
+
+>>> from fairlead.registry import registry
+>>> "eager" in registry.names()
+True
+"""
+
+from fairlead._registry import BackendInfo, Registry, Status, Wheel, registry
+
+__all__ = ["BackendInfo", "Registry", "Status", "Wheel", "registry"]
