@@ -109,12 +109,9 @@ class Registry:
         """What the backend says of this machine. A probe that raises, which it must not, is one that says no."""
         backend = self.get(name)
         try:
-            probe = backend.probe()
+            return _plain(backend.probe())
         except (Exception, SystemExit) as error:  # foreign code
-            return Probe(ok=False, reason=f"its probe raised {cause(error)}")
-        if not isinstance(probe, Probe):
-            return Probe(ok=False, reason=f"its probe returned {type(probe).__name__}, not a fairlead.backend.Probe")
-        return probe
+            return Probe(ok=False, reason=f"its probe failed: {cause(error)}")
 
     def ready(self, name: str) -> Backend[Any]:
         """The backend called ``name``, usable on this machine; raises what `get` raises, and `BackendNotReadyError`."""
@@ -234,6 +231,12 @@ def _wheel(entry: metadata.EntryPoint) -> Wheel:
 
 def _registered_wheel(name: str, backend: Backend[Any]) -> Wheel:
     return Wheel(name, _AT_RUN_TIME, "", f"{type(backend).__module__}:{type(backend).__qualname__}")
+
+
+def _plain(probe: Probe) -> Probe:
+    """The same, of exact types: SDKs give versions as subclasses of str, or as objects, which cannot be encoded."""
+    versions = {str(sdk): str(version) for sdk, version in probe.versions.items()}
+    return Probe(bool(probe.ok), str(probe.reason), tuple(map(str, probe.devices)), versions)
 
 
 def _first_party_wheel(name: str) -> str:

@@ -1,0 +1,5 @@
+"""``python -m fairlead``: the command line."""
+
+from fairlead._cli import main
+
+main()
