@@ -1,0 +1,50 @@
+# Every target sets up what it needs in .venv, with plain pip; `make` alone lists them.
+
+PYTHON ?= python3
+BIN := .venv/bin
+BACKENDS := backends/onnx backends/inductor backends/onnxrt backends/openvino
+WHEELS := core $(BACKENDS)
+MODELS ?= bert resnet50
+
+.PHONY: help setup test lint unit demo bench fix api wheels clean
+.DEFAULT_GOAL := help
+
+help:    ## list the targets
+	@grep -E '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+setup: .venv/.ready    ## a virtual environment with the repository's wheels, editable
+
+test: lint unit    ## every check: linter, types, tests
+
+lint: .venv/.ready    ## ruff and mypy --strict
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy $(WHEELS:%=%/src)
+
+unit: .venv/.ready    ## the tests, with the examples in docstrings
+	$(BIN)/python -m pytest -q --doctest-modules $(WHEELS) tests
+
+demo: .venv/.ready    ## compare real models through every backend that is ready
+	$(BIN)/fairlead compare $(MODELS)
+
+bench: .venv/.ready    ## the measurements behind the numbers in the documentation
+	$(BIN)/python benchmarks/compare.py
+
+fix: .venv/.ready    ## format, and mend what the linter can
+	$(BIN)/ruff check --fix . ; $(BIN)/ruff format .
+
+api: .venv/.ready    ## write down the public signatures anew
+	$(BIN)/python tests/test_public_api.py
+
+wheels: .venv/.ready    ## build every wheel into dist/
+	for w in $(WHEELS); do (cd $$w && $(CURDIR)/$(BIN)/python -m hatchling build -t wheel -d $(CURDIR)/dist) || exit 1; done
+
+clean:    ## remove what the other targets made, the virtual environment too
+	rm -rf .venv dist build reports .pytest_cache .mypy_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/.ready: constraints.txt pyproject.toml $(WHEELS:%=%/pyproject.toml)
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Fairlead needs Python 3.11 or newer: make PYTHON=python3.11")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --upgrade pip
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --build-constraint constraints.txt --group dev \
+	  --editable './core[torch,report,models]' $(BACKENDS:%=--editable ./%)
+	touch $@
