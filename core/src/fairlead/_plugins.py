@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import threading
 import traceback
 from collections.abc import Callable
 from importlib import metadata
@@ -43,6 +44,7 @@ class PluginManager(pluggy.PluginManager):
         self._found: list[PluginInfo] = []
         self._failures: list[PluginError] = []
         self._loaded = False
+        self._loading = threading.RLock()
 
     @property
     def found(self) -> tuple[PluginInfo, ...]:
@@ -64,10 +66,11 @@ class PluginManager(pluggy.PluginManager):
 
     def load(self) -> None:
         """Register the plugins of all entry points, once; one that fails is logged, raised if ``FAIRLEAD_STRICT``."""
-        if not self._loaded:
-            self._loaded = True
-            for entry in sorted(metadata.entry_points(group=GROUP), key=lambda entry: entry.name):
-                self._load_one(entry)
+        with self._loading:
+            if not self._loaded:
+                self._loaded = True
+                for entry in sorted(metadata.entry_points(group=GROUP), key=lambda entry: entry.name):
+                    self._load_one(entry)
         if self._failures and _settings.strict():
             raise self._failures[0]
 

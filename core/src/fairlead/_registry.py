@@ -21,7 +21,7 @@ from fairlead.errors import (
     FairleadError,
     PluginError,
 )
-from fairlead.hooks import plugin_manager
+from fairlead.hooks import PluginManager, plugin_manager
 
 GROUP = "fairlead.backends"
 
@@ -64,9 +64,13 @@ class BackendInfo(msgspec.Struct, frozen=True):
 
 
 class Registry:
-    """The backends that one can name. Methods are safe to call from several threads."""
+    """The backends that one can name. Methods are safe to call from several threads.
 
-    def __init__(self) -> None:
+    ``plugins`` may register some; those of installed wheels are loaded only when a name is not found without them.
+    """
+
+    def __init__(self, plugins: PluginManager | None = None) -> None:
+        self._plugins = plugins or plugin_manager(load=False)
         self._lock = threading.RLock()
         self._entries: Mapping[str, tuple[metadata.EntryPoint, ...]] | None = None
         self._loaded: dict[str, Backend[Any]] = {}
@@ -95,10 +99,10 @@ class Registry:
         Raises `BackendNotFoundError`, `BackendConflictError`, `BackendImportError`, `BackendVersionError` or
         `BackendContractError`.
         """
+        self._announce()
+        if name not in self._registered and name not in self._wheels():
+            self._plugins.load()  # outside of the lock, which plugins that register a backend take while they load
         with self._lock:
-            self._announce()
-            if name not in self._registered and name not in self._wheels():
-                plugin_manager()  # one of the plugins may register it
             if name in self._registered:
                 return self._registered[name]
             if name not in self._loaded:
@@ -170,16 +174,15 @@ class Registry:
             if self._announced:
                 return
             self._announced = True
-            manager = plugin_manager(load=False)
             try:
-                manager.hook.fairlead_register.call_historic(kwargs={"registry": self})
+                self._plugins.hook.fairlead_register.call_historic(kwargs={"registry": self})
             except FairleadError:
                 raise
             except Exception as error:  # a plugin's
-                plugin = manager.culprit("fairlead_register", error) or "unknown"
+                plugin = self._plugins.culprit("fairlead_register", error) or "unknown"
                 raise PluginError(
                     f"plugin {plugin!r} raised in fairlead_register: {cause(error)}",
-                    where=manager.source(plugin),
+                    where=self._plugins.source(plugin),
                     next="fix or uninstall the plugin",
                 ) from error
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import enum
 import functools
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -141,7 +140,6 @@ class _Core:
 
 
 CORE = "fairlead"
-_lock = threading.RLock()
 
 
 @functools.cache
@@ -158,8 +156,7 @@ def plugin_manager(*, load: bool = True) -> PluginManager:
     ``FAIRLEAD_STRICT`` it is a `PluginError`. Register further plugins with ``plugin_manager().register(plugin,
     name)``.
     """
-    with _lock:
-        manager = _empty_manager()
-        if load:
-            manager.load()
-        return manager
+    manager = _empty_manager()
+    if load:
+        manager.load()
+    return manager
