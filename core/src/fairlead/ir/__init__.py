@@ -18,6 +18,8 @@ graph @forward inference {
 """
 
 from fairlead.ir import dims
+from fairlead.ir._canonical import fingerprint
+from fairlead.ir._file import File, read, write
 from fairlead.ir._model import (
     IR_VERSION,
     Argument,
@@ -38,7 +40,9 @@ from fairlead.ir._model import (
     Type,
     Value,
     row_major,
+    symbols_in,
 )
+from fairlead.ir._tensors import TensorData
 from fairlead.ir._text import node_text, to_text, type_text
 from fairlead.ir._verify import verify
 from fairlead.ir.dims import Dim
@@ -50,6 +54,7 @@ __all__ = [
     "DType",
     "Dim",
     "DimExpr",
+    "File",
     "Graph",
     "Input",
     "Kind",
@@ -59,14 +64,19 @@ __all__ = [
     "Role",
     "ScalarType",
     "Symbol",
+    "TensorData",
     "TensorType",
     "Token",
     "Type",
     "Value",
     "dims",
+    "fingerprint",
     "node_text",
+    "read",
     "row_major",
+    "symbols_in",
     "to_text",
     "type_text",
     "verify",
+    "write",
 ]

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from fairlead.ir.dims import Dim, mul
+from fairlead.ir.dims import Dim, free_symbols, mul
 
 IR_VERSION = (0, 1)
 """Major and minor version of the data model; 1.0 is the first that promises compatibility."""
@@ -41,6 +41,12 @@ class DType(enum.StrEnum):
         return int(digits) // 8 if digits else 1
 
     @property
+    def long_name(self) -> str:
+        """What torch, NumPy and ml_dtypes call it, such as ``float32``."""
+        letters = self.value.rstrip("0123456789")
+        return _LONG_NAMES.get(self.value) or _LONG_NAMES[letters] + self.value.removeprefix(letters)
+
+    @property
     def is_floating(self) -> bool:  # type: ignore[valid-type]  # the member named bool shadows the type
         return self.value[0] == "f" or self.value == "bf16"
 
@@ -51,6 +57,18 @@ class DType(enum.StrEnum):
     @property
     def is_integer(self) -> bool:  # type: ignore[valid-type]
         return self.value[0] in "ui"
+
+
+_LONG_NAMES = {
+    "bool": "bool",
+    "u": "uint",
+    "i": "int",
+    "f": "float",
+    "bf": "bfloat",
+    "c": "complex",
+    "f8e4m3fn": "float8_e4m3fn",
+    "f8e5m2": "float8_e5m2",
+}
 
 
 class TensorType(msgspec.Struct, frozen=True, tag="tensor", tag_field="_"):
@@ -114,7 +132,7 @@ class Complex(msgspec.Struct, frozen=True, tag="complex", tag_field="_"):
 
 
 Argument: TypeAlias = "Value | DimExpr | Token | Complex | bool | int | float | str | tuple[Argument, ...] | None"
-"""What stands in one slot of a node: a value, an attribute, or a tuple of either. A tensor slot may hold a Python number."""
+"""What stands in one slot of a node: a value, an attribute, or a tuple of either. Tensor slots may hold a number."""
 
 
 class Location(msgspec.Struct, frozen=True):
@@ -258,3 +276,21 @@ def _values(arg: object) -> Iterator[Value]:
     elif isinstance(arg, tuple):
         for item in arg:
             yield from _values(item)
+
+
+def symbols_in(*items: object) -> frozenset[str]:
+    """The names of the symbols in values, types, arguments and nodes, however nested in tuples."""
+    found: set[str] = set()
+    for item in items:
+        match item:
+            case Value(type=type_):
+                found |= symbols_in(type_)
+            case TensorType(shape=shape, strides=strides):
+                found = found.union(*map(free_symbols, (*shape, *(strides or ()))))
+            case DimExpr(expr=expr):
+                found |= free_symbols(expr)
+            case Node(args=args, results=results):
+                found |= symbols_in(*args, *results)
+            case tuple():
+                found |= symbols_in(*item)
+    return frozenset(found)

@@ -1,8 +1,8 @@
 """Dimensions: integers, or canonical integer expressions over named symbols.
 
 A dimension is an ``int``, or a ``str`` that holds an expression in normal form: a polynomial with integer coefficients
-whose atoms are symbols and the functions ``//``, ``%``, ``min`` and ``max``. Two expressions that are equal as polynomials
-have the same text, so that equality of dimensions is equality of Python values.
+whose atoms are symbols and the functions ``//``, ``%``, ``min`` and ``max``. Two expressions that are equal as
+polynomials have the same text, so that equality of dimensions is equality of Python values.
 
 >>> normalize("b*2 + b")
 '3*b'

@@ -1,0 +1,361 @@
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import re
+import struct
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy
+import pytest
+import safetensors
+import torch
+from torch._subclasses import FakeTensorMode
+
+from fairlead.errors import ArgumentError, IRFormatError, IRVersionError, VerificationError
+from fairlead.ir import DType, Graph, Input, Kind, Location, Role, TensorData, TensorType, Value, read, to_text, write
+
+replace = msgspec.structs.replace
+Entries = dict[str, bytes]
+
+TORCH_DTYPES = [getattr(torch, d.long_name) for d in DType]
+
+
+def _constants_graph(tensors: Iterable[tuple[DType, tuple[int, ...]]]) -> Graph:
+    inputs = tuple(Input(Value(i, TensorType(d, s)), Role.constant, f"c{i}") for i, (d, s) in enumerate(tensors))
+    return Graph("constants", Kind.inference, inputs, (), ())
+
+
+def _bits(dtype: torch.dtype, shape: tuple[int, ...]) -> torch.Tensor:
+    """A tensor of arbitrary bits of this element type; bools are 0 or 1."""
+    count = math.prod(shape) * torch.empty((), dtype=dtype).element_size()
+    raw = torch.arange(1, count + 1, dtype=torch.int64).mul(37).to(torch.uint8)
+    return (raw % 2 == 0 if dtype is torch.bool else raw.view(dtype)).reshape(shape)
+
+
+def _entries(path: Path) -> Entries:
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def _rewrite(path: Path, entries: Entries) -> None:
+    """The same zip with other contents and right checksums, as somebody with bad intentions would write it."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in entries.items():
+            archive.writestr(zipfile.ZipInfo(name), data)
+
+
+# ---- what is written is read back
+
+
+def test_a_graph_comes_back_as_it_was(tmp_path: Path, rich_graph: Graph) -> None:
+    write(tmp_path / "g.fir", rich_graph)
+    file = read(tmp_path / "g.fir")
+    assert to_text(file.graph, locations=True) == to_text(rich_graph, locations=True)
+    assert repr(file.graph) == repr(rich_graph)  # not ==, which is false for the NaN in it
+    assert (file.weights, file.constants()) == ("inline", {})
+    assert set(file.producer) == {"fairlead", "torch"}
+
+
+def test_locations_can_be_left_out(tmp_path: Path, small_graph: Graph) -> None:
+    write(tmp_path / "g.fir", small_graph, locations=False)
+    graph = read(tmp_path / "g.fir").graph
+    assert b"model.py" not in (tmp_path / "g.fir").read_bytes()
+    assert [n.location for n in graph.nodes] == [None, None]
+    assert to_text(graph) == to_text(small_graph)
+
+
+def test_a_path_that_is_no_text_is_kept_printable(tmp_path: Path, small_graph: Graph) -> None:
+    location = Location("caf\udce9.py", 3)
+    nodes = (replace(small_graph.nodes[0], location=location), *small_graph.nodes[1:])
+    write(tmp_path / "g.fir", replace(small_graph, nodes=nodes))
+    assert str(read(tmp_path / "g.fir").graph.nodes[0].location) == "caf\\udce9.py:3"
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (0, 2), (2, 3)])
+@pytest.mark.parametrize("dtype", TORCH_DTYPES, ids=str)
+def test_a_torch_tensor_of_each_dtype_comes_back(tmp_path: Path, dtype: torch.dtype, shape: tuple[int, ...]) -> None:
+    tensor = _bits(dtype, shape)
+    ir_dtype = next(d for d in DType if getattr(torch, d.long_name) is dtype)
+    write(tmp_path / "g.fir", _constants_graph([(ir_dtype, shape)]), {0: tensor})
+    data = read(tmp_path / "g.fir").constants()[0]
+    assert (data.dtype, data.shape) == (ir_dtype, shape)
+    assert bytes(data.data) == bytes(tensor.reshape(-1).view(torch.uint8).tolist())
+
+
+def test_strided_negated_and_conjugated_tensors_are_written_as_they_read(tmp_path: Path) -> None:
+    matrix = torch.arange(6.0).reshape(2, 3).T
+    conjugate = torch.tensor([1 + 2j, 3 - 4j], dtype=torch.complex64).conj()
+    negated = torch.tensor([1 + 2j], dtype=torch.complex128).conj().imag
+    graph = _constants_graph([(DType.f32, (3, 2)), (DType.c64, (2,)), (DType.f64, (1,))])
+    write(tmp_path / "g.fir", graph, {0: matrix, 1: conjugate, 2: negated})
+    found = {i: numpy.asarray(c) for i, c in read(tmp_path / "g.fir").constants().items()}
+    assert found[0].tolist() == matrix.tolist()
+    assert found[1].tolist() == [1 - 2j, 3 + 4j]
+    assert found[2].tolist() == [-2.0]
+
+
+@pytest.mark.parametrize("name", ["bool", "u1", "i8", "f2", "f4", "f8", "c8", "c16", ">f4", ">i2"])
+def test_a_numpy_array_comes_back(tmp_path: Path, name: str) -> None:
+    array = numpy.arange(6).astype(name).reshape(2, 3)[:, ::-1]
+    dtype = next(d for d in DType if d.long_name == array.dtype.name)
+    write(tmp_path / "g.fir", _constants_graph([(dtype, (2, 3))]), {0: array})
+    found = numpy.asarray(read(tmp_path / "g.fir").constants()[0])
+    assert found.dtype == array.dtype.newbyteorder("=")
+    assert found.tolist() == array.tolist()
+
+
+def test_constants_can_be_read_without_a_copy_and_written_to(tmp_path: Path) -> None:
+    write(
+        tmp_path / "g.fir", _constants_graph([(DType.bf16, (2,))]), {0: torch.tensor([1.0, 2.0], dtype=torch.bfloat16)}
+    )
+    data = read(tmp_path / "g.fir").constants()[0]
+    tensor = torch.frombuffer(data.data, dtype=torch.bfloat16)
+    tensor[0] = 5
+    assert tensor.tolist() == [5.0, 2.0]
+    assert numpy.asarray(data).tobytes() == bytes(data.data) == tensor.view(torch.uint8).numpy().tobytes()
+
+
+def test_the_weights_are_a_safetensors_file(tmp_path: Path) -> None:
+    graph = _constants_graph([(DType.bool, (3,)), (DType.f64, (1,)), (DType.c64, (2,))])
+    write(
+        tmp_path / "g.fir",
+        graph,
+        {0: torch.ones(3, dtype=torch.bool), 1: torch.ones(1).double(), 2: torch.ones(2) * 1j},
+    )
+    found = dict(
+        safetensors.deserialize(  # type: ignore[no-untyped-call]
+            _entries(tmp_path / "g.fir")["weights.safetensors"]
+        )
+    )
+    assert {n: (t["dtype"], t["shape"]) for n, t in found.items()} == {
+        "in0": ("BOOL", [3]),
+        "in1": ("F64", [1]),
+        "in2": ("F32", [2, 2]),
+    }
+
+
+def test_weights_can_be_left_out(tmp_path: Path, small_graph: Graph) -> None:
+    write(tmp_path / "g.fir", small_graph, {1: torch.ones(3, 2)}, weights="none")
+    assert list(_entries(tmp_path / "g.fir")) == ["manifest.json", "graph.msgpack", "locations.msgpack"]
+    assert (read(tmp_path / "g.fir").weights, read(tmp_path / "g.fir").constants()) == ("none", {})
+
+
+@pytest.mark.parametrize(
+    ("index", "tensor", "message"),
+    [
+        (0, torch.ones(4, 2), "constant 0 cannot be written: the graph has no such input of static shape"),
+        (5, torch.ones(4, 2), "constant 5 cannot be written: the graph has no such input of static shape"),
+        (1, torch.ones(2, 3), "it is f32[2, 3], the input is f32[3, 2]"),
+        (1, torch.ones(3, 2).half(), "it is f16[3, 2], the input is f32[3, 2]"),
+        (1, [1.0], "a list is neither a torch tensor nor a NumPy array"),
+        (1, torch.ones(3, 2, device="meta"), "its elements cannot be read: Cannot copy out of meta tensor; no data!"),
+        (1, FakeTensorMode().from_tensor(torch.ones(3, 2)), "it has no elements (a fake tensor)"),
+        (1, torch.ones(3, 2).to_sparse(), "its layout is torch.sparse_coo, not strided"),
+        (1, numpy.array(["a"]), "its element type str32 is none of the IR's"),
+    ],
+)
+def test_a_constant_that_does_not_fit_is_refused(
+    tmp_path: Path, small_graph: Graph, index: int, tensor: Any, message: str
+) -> None:
+    with pytest.raises(ArgumentError, match=re.escape(message)):
+        write(tmp_path / "g.fir", small_graph, {index: tensor})
+    assert not (tmp_path / "g.fir").exists()
+
+
+def test_a_broken_graph_is_not_written(tmp_path: Path, small_graph: Graph) -> None:
+    with pytest.raises(VerificationError, match="symbol b is used but not declared"):
+        write(tmp_path / "g.fir", replace(small_graph, symbols=()))
+    assert not (tmp_path / "g.fir").exists()
+
+
+# ---- the same arguments give the same bytes
+
+
+def test_two_writes_give_the_same_bytes(tmp_path: Path, small_graph: Graph) -> None:
+    for name, constants in (("a", {1: torch.ones(3, 2)}), ("b", {1: numpy.ones((3, 2), "f4")})):
+        write(tmp_path / name, small_graph, constants)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+_CHILD = """
+import sys
+from fairlead.ir import DType, TensorData, fingerprint, read, write
+file = read(sys.argv[1])
+write(sys.argv[2], file.graph, file.constants(), weights=sys.argv[3])
+print(fingerprint(file.graph))
+"""
+
+
+@pytest.mark.parametrize("weights", ["inline", "random"])
+def test_two_processes_give_the_same_bytes_and_fingerprint(tmp_path: Path, small_graph: Graph, weights: str) -> None:
+    write(tmp_path / "g.fir", small_graph, {1: torch.arange(6.0).reshape(3, 2)})
+    for seed in ("1", "2"):
+        command = [sys.executable, "-c", _CHILD, f"{tmp_path}/g.fir", f"{tmp_path}/{seed}", weights]
+        run = subprocess.run(command, env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True)
+        (tmp_path / f"{seed}.txt").write_text(run.stdout)
+    assert (tmp_path / "1").read_bytes() == (tmp_path / "2").read_bytes()
+    assert (tmp_path / "1.txt").read_text() == (tmp_path / "2.txt").read_text()
+
+
+# ---- malformed files
+
+
+def test_a_newer_version_is_named(tmp_path: Path, small_graph: Graph) -> None:
+    write(tmp_path / "g.fir", small_graph)
+    entries = _entries(tmp_path / "g.fir")
+    entries["manifest.json"] = b'{"format": "fairlead-ir", "ir_version": [3, 1], "unknown": {}}'
+    _rewrite(tmp_path / "g.fir", entries)
+    with pytest.raises(IRVersionError, match=r"it has IR version 3\.1; this Fairlead reads up to 0\.1") as caught:
+        read(tmp_path / "g.fir")
+    assert caught.value.where == f"{tmp_path / 'g.fir'}, entry manifest.json"
+    assert caught.value.next == "pip install --upgrade fairlead"
+
+
+def _manifest(**changes: Any) -> Callable[[Entries], None]:
+    def change(entries: Entries) -> None:
+        entries["manifest.json"] = json.dumps({**json.loads(entries["manifest.json"]), **changes}).encode()
+
+    return change
+
+
+def _graph(position: int, value: Any) -> Callable[[Entries], None]:
+    """The wire form with another item at this place of its outermost array."""
+
+    def change(entries: Entries) -> None:
+        wire = msgspec.msgpack.decode(entries["graph.msgpack"], ext_hook=lambda c, d: msgspec.msgpack.Ext(c, bytes(d)))
+        wire[position] = value
+        entries["graph.msgpack"] = msgspec.msgpack.encode(wire)
+
+    return change
+
+
+def _set(name: str, data: bytes) -> Callable[[Entries], None]:
+    return lambda entries: entries.update({name: data})
+
+
+def _weights(name: str, shape: list[int], data: bytes, size: int) -> Callable[[Entries], None]:
+    """A safetensors file of one f32 tensor whose header claims this shape and this many bytes."""
+    text = json.dumps({name: {"dtype": "F32", "shape": shape, "data_offsets": [0, size]}}).encode()
+    return _set("weights.safetensors", struct.pack("<Q", len(text)) + text + data)
+
+
+def _ext(code: int, data: bytes) -> msgspec.msgpack.Ext:
+    return msgspec.msgpack.Ext(code, data)
+
+
+VALUE = _ext(1, b"\0")
+DEEP = b"\x91" * 5000 + b"\xc0"
+
+MALFORMED: list[tuple[str, Callable[[Entries], object], str]] = [
+    ("no manifest", lambda e: e.pop("manifest.json"), "the entry manifest.json is missing"),
+    ("no graph", lambda e: e.pop("graph.msgpack"), "the entry graph.msgpack is missing"),
+    ("no weights", lambda e: e.pop("weights.safetensors"), "the entry weights.safetensors is missing"),
+    ("a foreign entry", _set("evil.pkl", b""), "an unknown or repeated entry 'evil.pkl'"),
+    ("an entry too many", _set("weights.json", b"{}"), "the entry weights.json does not belong in this file"),
+    ("another format", _manifest(format="zip"), "its format is 'zip', not 'fairlead-ir'"),
+    ("a version before the first", _manifest(ir_version=[0, 0]), "it has IR version 0.0, which was never released"),
+    ("another name", _manifest(graphs=["other"]), "the manifest names another graph"),
+    ("an unknown field", _manifest(extra=1), "Object contains unknown field `extra`"),
+    ("an unknown way of weights", _manifest(weights="pickle"), "Invalid enum value 'pickle'"),
+    ("a manifest that is no JSON", _set("manifest.json", b"{"), "Input data was truncated"),
+    ("a manifest nested deep", _set("manifest.json", b"[" * 100000), "Expected `object`, got `array`"),
+    ("a graph that is empty", _set("graph.msgpack", b""), "malformed MessagePack: it ends early"),
+    ("a graph that is a map", _set("graph.msgpack", b"\x80"), "malformed MessagePack: an item that starts with 0x80"),
+    ("a graph nested deep", _set("graph.msgpack", DEEP), "malformed MessagePack: arrays nested more than 32 deep"),
+    ("a large array", _set("graph.msgpack", b"\xdd\xff\xff\xff\xff"), "an array of 4294967295 items in 0 bytes"),
+    ("a large string", _set("graph.msgpack", b"\xdb\xff\xff\xff\xff"), "malformed MessagePack: it ends within an item"),
+    ("a timestamp", _set("graph.msgpack", b"\xd6\xff\0\0\0\0"), "malformed MessagePack: an unknown extension type 255"),
+    ("two graphs", _set("graph.msgpack", b"\xc0\xc0"), "malformed MessagePack: 1 bytes after the end"),
+    (
+        "a graph that is a number",
+        _set("graph.msgpack", b"\x01"),
+        "not the wire form of a graph: Expected `array`, got `int`",
+    ),
+    ("an unknown kind", _graph(1, "sideways"), "Invalid enum value 'sideways' - at `$[1]`"),
+    ("an unknown dtype", _graph(2, [["f7", [1], None, "cpu"]]), "Invalid enum value 'f7'"),
+    ("a type that is not there", _graph(5, [[0, 99, "user", "x"]]), "type 99 of a table of 3"),
+    ("an op that is not there", _graph(6, [[99, [], []]]), "op 99 of a table of 2"),
+    ("an undefined operand", _graph(6, [[0, [_ext(1, b"\x09")], []]]), "%9 is used before it is defined"),
+    ("a token without a kind", _graph(6, [[0, [_ext(3, b"f32")], []]]), "a token without a kind"),
+    ("a short complex number", _graph(6, [[0, [_ext(4, b"12")], []]]), "a complex number of another size"),
+    ("an output that is a string", _graph(7, [["x", "user", None, None]]), "an output that is a str"),
+    ("an output that is a bool", _graph(7, [[True, "user", None, None]]), "an output that is a bool"),
+    ("too few locations", _set("locations.msgpack", b"\x92\x90\x90"), "0 locations for 2 nodes"),
+    ("a location that is not there", _set("locations.msgpack", b"\x92\x90\x92\xc0\x05"), "location 5 of a table of 0"),
+    ("weights of no input", _weights("x", [0], b"", 0), "a tensor 'x', which is no input of static shape"),
+    ("weights of another shape", _weights("in1", [1], bytes(4), 4), "tensor 'in1' is F32[1], the input is f32[3, 2]"),
+    ("weights beyond the end", _weights("in1", [6], b"", 24), "deserializing"),
+    ("weights without a header", _set("weights.safetensors", b"\xff" * 8), "deserializing"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), [m[1:] for m in MALFORMED], ids=[m[0] for m in MALFORMED])
+def test_a_malformed_file_is_a_format_error(
+    tmp_path: Path, small_graph: Graph, change: Callable[[Entries], object], message: str
+) -> None:
+    write(tmp_path / "g.fir", small_graph, {1: torch.ones(3, 2)})
+    entries = _entries(tmp_path / "g.fir")
+    change(entries)
+    _rewrite(tmp_path / "g.fir", entries)
+    with pytest.raises(IRFormatError, match=re.escape(message)) as caught:
+        read(tmp_path / "g.fir")
+    assert caught.value.where.startswith(str(tmp_path / "g.fir"))
+
+
+def test_a_graph_that_breaks_a_rule_is_a_verification_error(tmp_path: Path, small_graph: Graph) -> None:
+    write(tmp_path / "g.fir", small_graph)
+    entries = _entries(tmp_path / "g.fir")
+    _graph(4, [])(entries)
+    _rewrite(tmp_path / "g.fir", entries)
+    with pytest.raises(VerificationError, match="symbol b is used but not declared"):
+        read(tmp_path / "g.fir")
+
+
+def test_a_compressed_entry_is_refused(tmp_path: Path, small_graph: Graph) -> None:
+    """A zip bomb is small on disk: only stored entries are read."""
+    write(tmp_path / "g.fir", small_graph)
+    entries = _entries(tmp_path / "g.fir")
+    with zipfile.ZipFile(tmp_path / "g.fir", "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in entries.items():
+            archive.writestr(name, data)
+    with pytest.raises(IRFormatError, match=r"the entry manifest\.json is compressed or encrypted"):
+        read(tmp_path / "g.fir")
+
+
+def test_what_is_no_zip_is_a_format_error(tmp_path: Path) -> None:
+    (tmp_path / "g.fir").write_bytes(b"hello")
+    with pytest.raises(IRFormatError, match=r"not a \.fir file: File is not a zip file") as caught:
+        read(tmp_path / "g.fir")
+    assert caught.value.next == "write the file again with fairlead.ir.write; it is damaged or foreign"
+
+
+def test_a_file_that_is_not_there_is_an_os_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        read(tmp_path / "g.fir")
+
+
+# ---- tensors as bytes
+
+
+def test_data_of_another_size_than_its_shape_is_refused() -> None:
+    with pytest.raises(ValueError, match=re.escape("3 bytes for f32[1], which has 4")):
+        TensorData(DType.f32, (1,), memoryview(bytearray(3)))
+
+
+def test_every_kind_of_argument_has_a_wire_form(rich_graph: Graph) -> None:
+    """So that a new kind is not forgotten in the graph that the round trip uses."""
+    kinds = {type(a) for n in rich_graph.nodes for a in _flat(n.args)}
+    names = {k.__name__ for k in kinds}
+    assert names == {"Value", "DimExpr", "Token", "Complex", "bool", "int", "float", "str", "tuple", "NoneType"}
+
+
+def _flat(args: tuple[Any, ...]) -> Iterable[Any]:
+    return itertools.chain(args, *(_flat(a) for a in args if isinstance(a, tuple)))
