@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
-from fairlead._cli import Invocation, backends, doctor
+from fairlead._cli import Invocation, backends, compare, doctor
 
 app = typer.Typer(name="fairlead", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 backends.register(app)
 doctor.register(app)
+compare.register(app)
 
 
 def _print_version(wanted: bool) -> None:

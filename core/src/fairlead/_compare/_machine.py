@@ -1,0 +1,40 @@
+"""The machine and the versions that a result was measured with."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+from importlib import metadata
+from pathlib import Path
+
+from fairlead._compare._data import Machine
+
+__all__ = ["describe"]
+
+PACKAGES = ("torch", "transformers", "onnxruntime", "onnx-ir", "openvino")
+
+
+def describe() -> Machine:
+    """This machine, and the versions of Python, of Fairlead's wheels and of what they commonly build on."""
+    versions = {"python": platform.python_version()}
+    ours = sorted({name for dist in metadata.distributions() if (name := dist.name or "").startswith("fairlead")})
+    for name in (*PACKAGES, *ours):
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            versions[name] = metadata.version(name)
+    return Machine(_processor(), os.cpu_count() or 1, _memory(), f"{platform.system()} {platform.release()}", versions)
+
+
+def _processor() -> str:
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def _memory() -> float:
+    """MiB, or zero where the system does not tell."""
+    with contextlib.suppress(ValueError, OSError, AttributeError):
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**20
+    return 0.0

@@ -1,0 +1,101 @@
+"""Is a result right? Its errors against float64 beside those that eager itself makes.
+
+A floating-point tensor is right when its error is at most `ALLOWANCE` times eager's own, or below its type's `FLOOR`:
+another order of summation stays within that, a lower precision inside (bfloat16 for float32, say) does not. Everything
+else has to be equal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+
+from fairlead._compare._data import Accuracy
+from fairlead._compare._reference import Case
+from fairlead._compare._step import GRADIENT, Tensors
+
+__all__ = ["ALLOWANCE", "FLOOR", "Findings"]
+
+ALLOWANCE = 8.0
+"""How many times eager's own error is still right."""
+
+FLOOR = {torch.float64: 1e-12, torch.float32: 1e-5, torch.float16: 5e-3, torch.bfloat16: 4e-2}
+"""The error below which a tensor of this type is right whatever eager's is: 84 roundings of float32, 5 of others."""
+
+SMALLEST_GRADIENT = 1e-2
+"""Of the largest gradient: some parameters have a true gradient of zero, and rounding relative to zero means nothing.
+"""
+
+
+@dataclass
+class Findings:
+    """What has been compared so far, and every problem, as a sentence."""
+
+    cases: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    error: float = 0.0
+    eager: float = 0.0
+    worst: str = ""
+    tensors: int = 0
+    exact: bool = True
+
+    @property
+    def accuracy(self) -> Accuracy:
+        return Accuracy(self.error, self.eager, self.worst, self.tensors, tuple(self.cases), self.exact)
+
+    def add(self, label: str, case: Case, got: Tensors) -> None:
+        """Compare the result of one case."""
+        self.cases.append(label)
+        self.exact = self.exact and case.exact is not None
+        for name in case.eager.keys() - got.keys():
+            self.problems.append(f"{label}: there is no {name}")
+        for name in got.keys() - case.eager.keys():
+            self.problems.append(f"{label}: there is a {name}, which eager does not have")
+        least = _least_scales(case)
+        for name in case.eager.keys() & got.keys():
+            self.tensors += 1
+            exact = (case.exact or case.eager)[name]
+            if problem := self._compare(name, got[name].detach(), case.eager[name], exact, least.get(name, 0.0)):
+                self.problems.append(f"{label}: {problem}")
+
+    def _compare(self, name: str, got: torch.Tensor, eager: torch.Tensor, exact: torch.Tensor, least: float) -> str:
+        if got.dtype != eager.dtype or got.shape != eager.shape:
+            return f"{name} is {_type(got)}, in eager {_type(eager)}"
+        if not (eager.is_floating_point() or eager.is_complex()):
+            differing = int((got != eager).sum())
+            return f"{differing} of {eager.numel()} elements of {name} differ" if differing else ""
+        finite = torch.isfinite(eager)
+        if not _same_specials(got, eager, finite):
+            return f"{name} has other infinities or NaNs than eager"
+        finite &= torch.isfinite(exact)
+        error, own = (_error(tensor[finite], exact[finite], least) for tensor in (got, eager))
+        self.eager = max(self.eager, own)
+        if error >= self.error:
+            self.error, self.worst = error, name
+        allowed = max(ALLOWANCE * own, FLOOR.get(eager.dtype, FLOOR[torch.float32]))
+        return f"{name} is off by {error:.1e}, eager by {own:.1e}" if error > allowed else ""
+
+
+def _error(tensor: torch.Tensor, exact: torch.Tensor, least: float) -> float:
+    if tensor.numel() == 0:
+        return 0.0
+    wide = torch.complex128 if exact.is_complex() else torch.float64
+    scale = max(float(exact.to(wide).abs().max()), least)
+    return float((tensor.to(wide) - exact.to(wide)).abs().max()) / (scale or 1.0)
+
+
+def _same_specials(got: torch.Tensor, eager: torch.Tensor, finite: torch.Tensor) -> bool:
+    return torch.equal(torch.isfinite(got), finite) and torch.equal(
+        torch.nan_to_num(got[~finite], nan=0.5), torch.nan_to_num(eager[~finite], nan=0.5)
+    )
+
+
+def _least_scales(case: Case) -> dict[str, float]:
+    gradients = {name: tensor for name, tensor in (case.exact or case.eager).items() if name.startswith(GRADIENT)}
+    largest = max((float(tensor.abs().max()) for tensor in gradients.values() if tensor.numel()), default=0.0)
+    return dict.fromkeys(gradients, SMALLEST_GRADIENT * largest)
+
+
+def _type(tensor: torch.Tensor) -> str:
+    return f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)}"
