@@ -19,7 +19,8 @@ from fairlead.ir import File, Graph, read, verify, write
 LIMIT = 1 << 16
 ODD: list[Any] = [
     None, True, -1, 0, 1, 7, 2**31, 2**63 - 1, 2**64 - 1, -(2**63), 0.5, float("nan"), float("inf"), "", "x", "b",
-    "f32",    "b + b", "(b//2)", "cuda:0", "user", "mutation", "normal", "\0", "é" * 9, [], [[]], [0], [0, 0], ["b"], [None] * 40,
+    "f32", "b + b", "(b//2)", "cuda:0", "user", "mutation", "normal", "\0", "é" * 9, [], [[]], [0], [0, 0], ["b"],
+    [None] * 40,
     msgspec.msgpack.Ext(1, b"\0"), msgspec.msgpack.Ext(1, b"\xff" * 9), msgspec.msgpack.Ext(2, b"b + 1"),
     msgspec.msgpack.Ext(2, b"1 + b"), msgspec.msgpack.Ext(2, b"\xff"), msgspec.msgpack.Ext(3, b"dtype:f32"),
     msgspec.msgpack.Ext(3, b":"), msgspec.msgpack.Ext(4, b"0" * 16), msgspec.msgpack.Ext(9, b""),
