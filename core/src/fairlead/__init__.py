@@ -1,0 +1,40 @@
+"""Fairlead: one captured PyTorch graph, any compiler backend behind a name.
+
+>>> import fairlead
+>>> sorted(b.name for b in fairlead.list_backends())[0]
+'eager'
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
+
+from fairlead.errors import FairleadError
+
+if TYPE_CHECKING:
+    from fairlead._registry import BackendInfo
+    from fairlead._user import compile
+
+__all__ = ["FairleadError", "__version__", "compile", "list_backends"]
+
+try:
+    __version__ = version("fairlead")
+except PackageNotFoundError:  # a source tree that is not installed
+    __version__ = "0+unknown"
+
+
+def list_backends() -> list[BackendInfo]:
+    """The backends that can be named here, by their wheels' metadata. Imports none of them."""
+    from fairlead._registry import registry
+
+    return registry.describe()
+
+
+def __getattr__(name: str) -> object:
+    """``compile`` needs torch, which ``import fairlead`` does not load."""
+    if name != "compile":
+        raise AttributeError(f"module 'fairlead' has no attribute {name!r}")
+    from fairlead._user import compile
+
+    return compile

@@ -1,8 +1,9 @@
 """The contract of a backend: what a vendor implements, once, against the IR.
 
-A backend is an object behind an entry point of the group ``fairlead.backends``. Importing its module must not import the SDK. Its
-wheel ships ``capabilities.toml`` beside the module, which is read without importing anything. This module is a contract between
-wheels that are released apart: a member is added here only with a default, and none is removed while `API_VERSION` stands.
+A backend is an object behind an entry point of the group ``fairlead.backends``. Importing its module must not import
+the SDK. Its wheel ships ``capabilities.toml`` beside the module, which is read without importing anything. This
+module is a contract between wheels that are released apart: a member is added here only with a default, and none is
+removed while `API_VERSION` stands.
 """
 
 from __future__ import annotations
@@ -93,12 +94,13 @@ class Probe(msgspec.Struct, frozen=True):
 
 
 class Capabilities(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a backend says of itself, statically. Core decomposes, hoists and offers weights by it; conformance checks it.
+    """What a backend says of itself, statically. Core decomposes, hoists and offers weights by it; conformance checks
+    it.
 
-    ``devices``: torch device types it runs on. ``dtypes``: the element types of the IR it takes. ``keeps``: composite ops that it lowers
-    whole (``"*"`` for all); core decomposes the others. ``bakes_constants``: it gains from knowing the weights when it compiles, so
-    core hoists what only they determine and watches them. ``rng``: it draws random numbers itself. ``extern_aten``: torch kernels
-    that it borrows. ``builds_on``: other compilers that it wraps.
+    ``devices``: torch device types it runs on. ``dtypes``: the element types of the IR it takes. ``keeps``: composite
+    ops that it lowers whole (``"*"`` for all); core decomposes the others. ``bakes_constants``: it gains from knowing
+    the weights when it compiles, so core hoists what only they determine and watches them. ``rng``: it draws random
+    numbers itself. ``extern_aten``: torch kernels that it borrows. ``builds_on``: other compilers that it wraps.
     """
 
     devices: tuple[str, ...]
@@ -129,7 +131,9 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 def _bad_capabilities(where: str, why: str) -> BackendContractError:
     return BackendContractError(
-        f"no valid capabilities.toml: {why}", where=where, next="ship capabilities.toml beside the backend's __init__.py; see docs/backends.md"
+        f"no valid capabilities.toml: {why}",
+        where=where,
+        next="ship capabilities.toml beside the backend's __init__.py; see docs/backends.md",
     )
 
 
@@ -144,8 +148,8 @@ class NoOptions(Options, frozen=True):
 class Executable(Protocol):
     """What ``compile`` returns: the graph, ready to run.
 
-    ``baked``: indices of graph inputs whose constants the executable holds; they are not passed to it. ``fresh_outputs``: whether each
-    call returns memory that no later call writes; where it is False, core copies.
+    ``baked``: indices of graph inputs whose constants the executable holds; they are not passed to it.
+    ``fresh_outputs``: whether each call returns memory that no later call writes; where it is False, core copies.
     """
 
     @property
@@ -157,9 +161,10 @@ class Executable(Protocol):
     def __call__(self, inputs: Sequence[Any], /) -> Sequence[Any]:
         """Run once. Must be safe to call from several threads.
 
-        ``inputs`` has one entry for each graph input that is not baked, in order: a `torch.Tensor` of the declared dtype (detached, any
-        strides, on the declared device), or an ``int`` for a scalar input. It returns one tensor for each graph output, row-major
-        contiguous or not, as torch tensors or anything with ``__dlpack__``. Inputs are never written to.
+        ``inputs`` has one entry for each graph input that is not baked, in order: a `torch.Tensor` of the declared
+        dtype (detached, any strides, on the declared device), or an ``int`` for a scalar input. It returns one tensor
+        for each graph output, row-major contiguous or not, as torch tensors or anything with ``__dlpack__``. Inputs
+        are never written to.
         """
         ...
 
@@ -206,10 +211,10 @@ class Backend(Protocol[O_contra]):
     def compile(self, graph: Graph, options: O_contra, constants: Mapping[int, torch.Tensor], /) -> Executable:
         """Make the graph runnable.
 
-        Every node of ``graph`` was accepted by `supports`; its outputs are distinct values that nodes compute. ``constants`` has
-        the tensors, by input index, that stay the same until core says otherwise (by `Refittable.refit`, or by compiling again); an
-        executable that wants them baked in names them in ``baked`` and keeps them by reference. Called outside of fake-tensor
-        mode, with gradients off.
+        Every node of ``graph`` was accepted by `supports`; its outputs are distinct values that nodes compute.
+        ``constants`` has the tensors, by input index, that stay the same until core says otherwise (by
+        `Refittable.refit`, or by compiling again); an executable that wants them baked in names them in ``baked`` and
+        keeps them by reference. Called outside of fake-tensor mode, with gradients off.
         """
         ...
 

@@ -33,7 +33,8 @@
         ├── ModelNotFoundError          FL701  a MODEL argument that names nothing
         └── ExtraMissingError           FL702  a package that an extra of Fairlead's installs is needed
 
-A message has three lines: what happened, from where (the wheel and its version, the file, the user's line), and what to do next.
+A message has three lines: what happened, from where (the wheel and its version, the file, the user's line), and what
+to do next.
 """
 
 from __future__ import annotations
@@ -77,12 +78,11 @@ __all__ = [
 class FairleadError(Exception):
     """The root of the tree: catch it to catch everything that Fairlead raises on purpose.
 
-    ``what`` says what happened, ``where`` names the source (a wheel and its version, a file and line), ``next`` says what to do.
+    ``what`` says what happened, ``where`` names the source (a wheel and its version, a file and line), ``next`` says
+    what to do.
 
-    >>> print(BackendNotFoundError("no backend is called 'openvin'", where="12 backends", next="did you mean 'openvino'?"))
-    FL101: no backend is called 'openvin'
-      from: 12 backends
-      next: did you mean 'openvino'?
+    >>> print(BackendNotFoundError("no backend is called 'openvin'", where="12 backends", next="did you mean
+    'openvino'?")) FL101: no backend is called 'openvin' from: 12 backends next: did you mean 'openvino'?
     """
 
     code: ClassVar[str] = "FL000"

@@ -1,0 +1,74 @@
+"""The arguments of ``compile``, checked and put together with the environment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fairlead import _settings
+from fairlead._compile import Request
+from fairlead._registry import registry
+from fairlead.errors import ArgumentError
+
+_DEFAULT_BACKEND = "inductor"
+_DEFAULT_FALLBACK = ("inductor", "eager")
+
+
+def request_of(
+    backend: str | None,
+    mode: str | None,
+    options: Mapping[str, Any],
+    fallback: Sequence[str] | str | bool | None = _DEFAULT_FALLBACK,
+    max_fallback: int | float | None = None,
+) -> Request:
+    """The request that the arguments make. ``options`` may also hold backend, fallback and max_fallback.
+
+    Raises `ArgumentError` for what does not fit; options of the backend are checked when it is loaded.
+    """
+    rest = dict(options)
+    named = rest.pop("backend", None) or backend or _settings.backend() or _DEFAULT_BACKEND
+    if not isinstance(named, str):
+        raise _argument(f"backend is {named!r}, not a name", "pass a name that `fairlead backends` lists")
+    fallback = _fallback(rest.pop("fallback", fallback))
+    budget = _budget(rest.pop("max_fallback", max_fallback))
+    return Request(named, _with_mode(named, mode, rest), fallback, budget)
+
+
+def _fallback(value: object) -> tuple[str, ...]:
+    if value is None or value is False:
+        return ()
+    if value is True:
+        return _DEFAULT_FALLBACK
+    names = (value,) if isinstance(value, str) else value
+    if not isinstance(names, Sequence) or not all(isinstance(n, str) for n in names):
+        raise _argument(f"fallback is {value!r}", 'pass backend names, as in fallback=("inductor", "eager"), or ()')
+    for name in names:
+        if name not in _DEFAULT_FALLBACK:
+            registry.get(name)
+    return tuple(names)
+
+
+def _budget(value: object) -> int | float | None:
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 0):
+        return value
+    if isinstance(value, float) and 0.0 <= value <= 1.0:
+        return value
+    raise _argument(
+        f"max_fallback is {value!r}", "pass a number of nodes (int, from 0) or a share of them (float, 0.0 to 1.0)"
+    )
+
+
+def _with_mode(name: str, mode: str | None, options: dict[str, Any]) -> dict[str, Any]:
+    if mode is None or mode == "default":
+        return options
+    if "mode" not in registry.get(name).options_type.__struct_fields__:
+        raise _argument(
+            f"backend {name!r} has no modes; mode is {mode!r}", "leave mode out, or name a backend that has"
+        )
+    if "mode" in options:
+        raise _argument("mode is given twice, as an argument and as an option", "pass it once")
+    return {**options, "mode": mode}
+
+
+def _argument(what: str, advice: str) -> ArgumentError:
+    return ArgumentError(what, where="fairlead.compile", next=advice)

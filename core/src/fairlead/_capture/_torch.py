@@ -1,0 +1,81 @@
+"""Everything Fairlead knows of torch's private modules, in one place. Checked on torch 2.8 to 2.13.
+
+What is read: AOTAutograd's metadata of the graph being compiled (`torch._guards.TracingContext`), the source of each
+input of the Dynamo graph (``node.meta["grapharg"].source``), and ``torch._dynamo.backends.common.aot_autograd`` as
+the way in. Each function degrades to "not known" where a release has moved what it reads, so that a new torch costs
+optimisations, not answers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch._dynamo.backends.common import aot_autograd
+from torch._guards import TracingContext
+
+from fairlead._capture._decompositions import table
+
+
+class InputSource(NamedTuple):
+    """Where an input of a Dynamo graph comes from: the qualified name of a module's parameter or buffer, or else no
+    kind."""
+
+    kind: str
+    name: str
+
+
+class Mutations(NamedTuple):
+    """How the outputs of an AOTAutograd forward graph start: the inputs that the first ones overwrite, then user
+    outputs."""
+
+    targets: tuple[int, ...]
+    user_aliases: tuple[int | None, ...]
+
+
+def aot_compile(
+    gm: torch.fx.GraphModule,
+    inputs: Sequence[Any],
+    *,
+    forward: Callable[..., Any],
+    backward: Callable[..., Any],
+    inference: Callable[..., Any],
+) -> Callable[..., Any]:
+    """Run AOTAutograd over a Dynamo graph; the three compilers get functional ATen graphs and return boxed
+    callables."""
+    return aot_autograd(  # type: ignore[no-any-return, no-untyped-call]
+        fw_compiler=forward, bw_compiler=backward, inference_compiler=inference, decompositions=table()
+    )(gm, list(inputs))
+
+
+def input_sources(gm: torch.fx.GraphModule) -> tuple[InputSource, ...]:
+    """For each placeholder of a Dynamo graph: whether it is a parameter or buffer of a module, and its qualified
+    name."""
+    return tuple(_source(n) for n in gm.graph.nodes if n.op == "placeholder")
+
+
+def mutations() -> Mutations | None:
+    """What AOTAutograd knows of the forward or inference graph that is being compiled; None where it does not say."""
+    context = TracingContext.try_get()
+    metadata = getattr(context, "fw_metadata", None)
+    if metadata is None:
+        return None
+    targets = tuple(metadata.mutated_inp_runtime_indices)
+    aliases = tuple(o.base_idx if o.output_type.name in _INPUT_ALIASES else None for o in metadata.output_info)
+    return Mutations(targets, aliases)
+
+
+_INPUT_ALIASES = ("alias_of_input", "is_input")
+_PART = re.compile(r"_(modules|parameters|buffers)\[['\"]([^'\"]+)['\"]\]")
+
+
+def _source(node: torch.fx.Node) -> InputSource:
+    source = getattr(node.meta.get("grapharg"), "source", None)
+    name = getattr(source, "name", "")
+    text = str(name() if callable(name) else name)
+    parts = _PART.findall(text)
+    if not parts or not text.endswith("]") or parts[-1][0] == "modules":
+        return InputSource("", text)
+    return InputSource("parameter" if parts[-1][0] == "parameters" else "buffer", ".".join(p[1] for p in parts))

@@ -1,0 +1,265 @@
+"""From a captured graph to a program: passes, placement, and the cascade of backends that compile its Parts."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import torch
+
+from fairlead import _options, _settings, hooks
+from fairlead._failures import budget_error, compile_error, device_error, run_error, supports_error
+from fairlead._program import Plan, Program
+from fairlead._registry import registry
+from fairlead.backend import Backend, Executable, Options, Support
+from fairlead.errors import FairleadError, RegistryError
+from fairlead.ir import Graph, Kind, Node, Role, TensorType, verify
+from fairlead.partition import DRAWS, Assignment, Part, assign, split, verdict
+from fairlead.passes import canonicalize, decompose, hoist, recognize_composites, split_dropout
+from fairlead.placement import GraphPlacement, NodePlacement, PartPlacement, Placement, Why
+
+if TYPE_CHECKING:
+    from fairlead._capture import Captured
+
+_log = logging.getLogger("fairlead.compile")
+
+
+class Request(msgspec.Struct, frozen=True):
+    """What the caller asked for: a backend by name, its options, and what may happen to what it declines.
+
+    ``max_fallback``: how many nodes of a graph (int), or which share of them (float), may be declined; None is any
+    number.
+    """
+
+    backend: str
+    options: Mapping[str, Any] = {}
+    fallback: tuple[str, ...] = ("inductor", "eager")
+    max_fallback: int | float | None = None
+
+
+class _Record:
+    """The placement of one graph while its Parts are being compiled."""
+
+    def __init__(self, graph: GraphPlacement) -> None:
+        self.graph = graph
+        self.parts: dict[str, PartPlacement] = {}
+
+    def note(self, part: Part, backend: str, note: str) -> None:
+        self.parts[part.graph.name] = PartPlacement(backend, len(part.graph.nodes), note)
+
+    def placement(self) -> GraphPlacement:
+        return msgspec.structs.replace(self.graph, parts=tuple(self.parts.values()))
+
+
+class Session:
+    """All graphs of one compiled program."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self._records: list[_Record] = []
+        self._programs: list[Program] = []
+        self._target: tuple[Backend[Any], Options] | None = None
+
+    @property
+    def placement(self) -> Placement:
+        """Where the nodes of every graph so far went, and why."""
+        return Placement(tuple(r.placement() for r in self._records))
+
+    def refresh(self) -> None:
+        """Read all weights anew at the next call."""
+        for program in self._programs:
+            program.refresh()
+
+    def check(self) -> None:
+        """Find the backend and read the options, without importing an SDK."""
+        _options.parse(registry.get(self.request.backend), self.request.options)
+
+    def build(self, captured: Captured) -> Program:
+        """A program for a captured graph. Raises where the placement is not what the caller demands."""
+        if self._target is None:
+            backend: Backend[Any] = registry.ready(self.request.backend)
+            self._target = backend, _options.parse(backend, self.request.options)
+        build = _Build(self.request, *self._target, captured, len(self._records))
+        program = build.program()
+        self._records.append(build.record)
+        self._programs.append(program)
+        return program
+
+    def ran_in_torch(self, name: str, kind: Kind, ops: Sequence[str], reason: str) -> None:
+        """Take note of a graph that could not be captured and that torch runs as it is; raises over budget."""
+        nodes = tuple(NodePlacement(op, "eager", Why.declined, f"not captured: {reason}") for op in ops)
+        graph = GraphPlacement(name, kind, self.request.backend, nodes)
+        _enforce(self.request, graph)
+        record = _Record(graph)
+        record.parts[name] = PartPlacement("eager", len(nodes), "as torch captured it")
+        self._records.append(record)
+
+
+class _Build:
+    """The making of one program."""
+
+    def __init__(
+        self, request: Request, backend: Backend[Any], options: Options, captured: Captured, index: int
+    ) -> None:
+        self.request = request
+        self.backend = backend
+        self.options = options
+        self.constants = captured.constants
+        self.kind = captured.graph.kind
+        self.name = f"{self.kind}_{index}"
+        self.captured = captured
+        self.graph = self._prepared(captured.graph)
+
+    def program(self) -> Program:
+        plan, placement = self._plan(self._static())
+        _enforce(self.request, placement)
+        self.record = _Record(placement)
+        return Program(plan, lambda: self._plan(())[0], self._compile, self._rescue)
+
+    def _prepared(self, graph: Graph) -> Graph:
+        graph = msgspec.structs.replace(graph, name=self.name)
+        graph = recognize_composites(canonicalize(graph))
+        passes = self._plugin_passes()
+        graph = _apply(graph, passes, hooks.Stage.composite)
+        if not self.backend.capabilities.rng:
+            graph = split_dropout(graph)
+        graph = decompose(graph, self.backend.capabilities.keeps)
+        graph = verify(_apply(graph, passes, hooks.Stage.decomposed))
+        origin = next((n.location for n in graph.nodes if n.location), None)
+        hooks.plugin_manager().hook.fairlead_captured(graph=graph, origin=origin)
+        return graph
+
+    def _plugin_passes(self) -> list[hooks.Pass]:
+        collected = hooks.plugin_manager().hook.fairlead_passes(target=self.backend)
+        return sorted((p for passes in collected for p in passes or ()), key=lambda p: (p.stage, p.name))
+
+    def _static(self) -> tuple[int, ...]:
+        """The inputs that are offered as constants: weights of an inference graph that the graph itself does not
+        write."""
+        if self.kind is not Kind.inference or not self.backend.capabilities.bakes_constants:
+            return ()
+        written = {o.target for o in self.graph.outputs}
+        return tuple(
+            i
+            for i, item in enumerate(self.graph.inputs)
+            if item.role in (Role.parameter, Role.buffer)
+            and i not in written
+            and self.captured.watchable(i)
+            and isinstance(item.value.type, TensorType)
+        )
+
+    def _plan(self, static: tuple[int, ...]) -> tuple[Plan, GraphPlacement]:
+        graph, setup, moved = self.graph, None, ()
+        if self.backend.capabilities.bakes_constants:
+            hoisted = hoist(graph, {*static, *self.constants})
+            if hoisted is not None:
+                graph, setup, moved = hoisted.main, hoisted.setup, hoisted.setup.nodes
+        assignment = self._assign(graph)
+        # what nobody takes is over every budget; it is given to eager so that the report can be made
+        takers = [name or DRAWS for name in assignment.backends]
+        parts = split(graph, takers, self.request.backend)
+        hooks.plugin_manager().hook.fairlead_partitioned(graph=graph, parts=parts)
+        hoisted_nodes = tuple(
+            NodePlacement(n.op, DRAWS, Why.hoisted, "depends only on weights", n.location) for n in moved
+        )
+        placement = GraphPlacement(self.name, self.kind, self.request.backend, (*hoisted_nodes, *assignment.nodes))
+        return Plan(graph, parts, setup, static, tuple(self.constants.values())), placement
+
+    def _assign(self, graph: Graph) -> Assignment:
+        return assign(graph, self.request.backend, self.request.fallback, self._support)
+
+    def _support(self, name: str, node: Node) -> Support:
+        if name == self.request.backend:
+            backend = self.backend
+        else:
+            found = _optional(name)
+            if found is None:
+                return Support.no("not installed or not ready")
+            backend = found
+        try:
+            return verdict(backend, node, self.kind)
+        except Exception as error:
+            if name == self.request.backend and (not self.request.fallback or _settings.strict()):
+                raise supports_error(name, node, error) from error
+            _log.warning("backend %r raised in supports(%s): %r; the node is declined", name, node.op, error)
+            return Support.no(f"supports() raised {type(error).__name__}: {error}")
+
+    def _compile(self, part: Part, constants: Mapping[int, torch.Tensor]) -> Executable:
+        return self._cascade(part, constants, part.backend, note="")
+
+    def _cascade(self, part: Part, constants: Mapping[int, torch.Tensor], name: str, note: str) -> Executable:
+        """Compile with the backend ``name``, or with what comes after it."""
+        backend: Backend[Any] = self.backend if name == self.request.backend else registry.ready(name)
+        options = self.options if name == self.request.backend else _options.parse(backend, None)
+        job = hooks.CompileJob(backend, part.graph, options, constants)
+        manager = hooks.plugin_manager()
+        started = time.perf_counter()
+        try:
+            executable: Executable = manager.hook.fairlead_compile(job=job)
+        except Exception as error:
+            failure = compile_error(name, part, constants, error)
+            after = self._after(name)
+            if after is None:
+                raise failure from error
+            _log.warning("%s\ncontinuing with %r", failure, after)
+            return self._cascade(part, constants, after, f"{name} failed to compile: {_first_line(error)}")
+        manager.hook.fairlead_compiled(job=job, executable=executable, seconds=time.perf_counter() - started)
+        self.record.note(part, name, note)
+        return executable
+
+    def _after(self, name: str) -> str | None:
+        """The next backend of the cascade that is there; None where the caller allows none."""
+        fallback = self.request.fallback
+        if _settings.strict() or self.request.max_fallback == 0:
+            return None
+        rest = fallback[fallback.index(name) + 1 :] if name in fallback else fallback
+        return next((n for n in rest if _optional(n) is not None), None)
+
+    def _rescue(self, part: Part, error: Exception) -> Executable:
+        if isinstance(error, torch.OutOfMemoryError):
+            raise error
+        failure = error if isinstance(error, FairleadError) else run_error(part, error)
+        after = self._after(part.backend)
+        if part.backend == DRAWS or after is None:
+            raise failure from error
+        _log.warning("%s\ncontinuing with %r", failure, after)
+        return self._cascade(part, {}, after, f"{part.backend} failed while running: {_first_line(error)}")
+
+
+def _apply(graph: Graph, passes: Sequence[hooks.Pass], stage: hooks.Stage) -> Graph:
+    for item in passes:
+        if item.stage is stage:
+            graph = verify(item.rewrite(graph))
+    return graph
+
+
+def _optional(name: str) -> Backend[Any] | None:
+    """A backend of the cascade, where it is installed and ready."""
+    try:
+        return registry.ready(name)
+    except RegistryError as error:
+        _log.debug("backend %r is not in the cascade: %s", name, error)
+        return None
+
+
+def _enforce(request: Request, placement: GraphPlacement) -> None:
+    """Raise where more was declined than the caller allows."""
+    declined = [n for n in placement.nodes if n.why is Why.declined]
+    budget = 0 if _settings.strict() else request.max_fallback
+    allowed: float = placement.total if budget is None else budget
+    if isinstance(budget, float):
+        allowed = budget * placement.total
+    untaken = [n for n in declined if not n.backend]
+    if len(declined) <= allowed and not untaken:
+        return
+    if all(n.reason.startswith("device ") for n in declined):
+        raise device_error(request.backend, placement)
+    raise budget_error(request.backend, placement, budget if not untaken else None)
+
+
+def _first_line(error: Exception) -> str:
+    text = error.what if isinstance(error, FairleadError) else str(error)
+    return f"{type(error).__name__}: {(text.splitlines() or [''])[0][:120]}"

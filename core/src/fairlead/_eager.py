@@ -1,0 +1,66 @@
+"""The reference backend: each op as torch runs it.
+
+In core's own wheel, so that Fairlead runs with nothing else installed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from fairlead.backend import API_VERSION, Capabilities, NoOptions, Probe, Support
+from fairlead.ir import DType, Graph, Node
+
+if TYPE_CHECKING:
+    import torch
+
+
+class EagerExecutable:
+    """A graph as a torch function; its outputs are whatever torch makes, views of inputs included."""
+
+    baked: frozenset[int] = frozenset()
+    fresh_outputs = True
+
+    def __init__(self, function: Callable[..., Sequence[Any]]) -> None:
+        self._function = function
+
+    def __call__(self, inputs: Sequence[Any], /) -> Sequence[Any]:
+        return self._function(*inputs)
+
+
+class EagerBackend:
+    """Runs everything that capture can express, one torch op at a time."""
+
+    name = "eager"
+    api_version = API_VERSION
+    options_type = NoOptions
+    capabilities = Capabilities(
+        devices=("*",),
+        dtypes=tuple(DType),
+        training=True,
+        dynamic_shapes=True,
+        rng=True,
+        keeps=("*",),
+        extern_aten=("*",),
+    )
+
+    def probe(self) -> Probe:
+        """Ready wherever torch is installed."""
+        try:
+            import torch
+        except ImportError as error:
+            return Probe(ok=False, reason=f"torch is not installed ({error})")
+        return Probe(ok=True, devices=("cpu",), versions={"torch": torch.__version__})
+
+    def supports(self, node: Node, /) -> Support:
+        """Everything: the node was captured from torch."""
+        return Support.yes()
+
+    def compile(self, graph: Graph, options: NoOptions, constants: Mapping[int, torch.Tensor], /) -> EagerExecutable:
+        """The graph as a torch function."""
+        from fairlead.interpret import to_fx
+
+        return EagerExecutable(to_fx(graph).forward)
+
+
+backend = EagerBackend()

@@ -1,0 +1,117 @@
+"""The errors of the pipeline, put together from what is known where they happen."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fairlead import ir
+from fairlead._registry import registry
+from fairlead.errors import (
+    CompileError,
+    DeviceError,
+    FairleadError,
+    FallbackBudgetError,
+    RegistryError,
+    RunError,
+    SupportsError,
+)
+from fairlead.ir import Node, node_text
+from fairlead.partition import Part
+from fairlead.placement import GraphPlacement
+
+if TYPE_CHECKING:
+    import torch
+
+_log = logging.getLogger("fairlead.compile")
+
+
+def supports_error(name: str, node: Node, cause: Exception) -> SupportsError:
+    """The backend raised where it has to answer."""
+    return SupportsError(
+        f"backend {name!r} raised {_text(cause)} when asked about `{node_text(node)}`",
+        where=f"{_wheel(name)}; {node.location or 'unknown line'}",
+        next="report it to the backend's vendor; allow fallback to run the node elsewhere",
+    )
+
+
+def compile_error(name: str, part: Part, constants: Mapping[int, torch.Tensor], cause: Exception) -> FairleadError:
+    """The backend raised while compiling; the Part is kept as a file."""
+    if isinstance(cause, FairleadError):
+        return cause
+    path = _replay_file(part, constants)
+    kept = f"`fairlead compare {path} --backends {name}` shows it again" if path else "the graph could not be written"
+    return CompileError(
+        f"backend {name!r} raised {_text(cause)} while compiling {len(part.graph.nodes)} nodes",
+        where=f"{_wheel(name)}; {_first_location(part)}",
+        next=f"{kept}; allow fallback to run the Part elsewhere",
+    )
+
+
+def run_error(part: Part, cause: Exception) -> RunError:
+    """The executable raised."""
+    return RunError(
+        f"backend {part.backend!r} raised {_text(cause)} while running {len(part.graph.nodes)} nodes",
+        where=f"{_wheel(part.backend)}; {_first_location(part)}",
+        next="report it to the backend's vendor; allow fallback to run the Part elsewhere",
+    )
+
+
+def device_error(name: str, placement: GraphPlacement) -> DeviceError:
+    """The tensors are where the backend cannot go."""
+    devices = sorted({n.reason.removeprefix("device ") for n in placement.nodes if n.reason.startswith("device ")})
+    can = ", ".join(registry.get(name).capabilities.devices)
+    return DeviceError(
+        f"backend {name!r} cannot use tensors on {', '.join(devices)}",
+        where=f"{_wheel(name)}, which runs on: {can}",
+        next="move the model and its inputs, name another backend, or allow fallback",
+    )
+
+
+def budget_error(name: str, placement: GraphPlacement, budget: float | None) -> FallbackBudgetError:
+    """More was declined than is allowed; the message names the first few reasons and the user's lines."""
+    declines = placement.declines
+    shown = "; ".join(f"{d.op} x{d.count} at {d.location or 'unknown line'}: {d.reason}" for d in declines[:5])
+    more = f"; and {len(declines) - 5} more kinds" if len(declines) > 5 else ""
+    count = sum(d.count for d in declines)
+    allowed = "no fallback takes them" if budget is None else f"max_fallback={budget:g} allows less"
+    return FallbackBudgetError(
+        f"backend {name!r} declined {count} of {placement.total} nodes and {allowed}: {shown}{more}",
+        where=f"{_wheel(name)}; graph {placement.name}",
+        next="raise max_fallback or add to fallback, or change the lines named above",
+    )
+
+
+def _replay_file(part: Part, constants: Mapping[int, torch.Tensor]) -> Path | None:
+    """The Part as a file that shows the failure again; in ``FAIRLEAD_DEBUG`` where that names a folder."""
+    folder = Path(os.environ.get("FAIRLEAD_DEBUG") or Path(tempfile.gettempdir()) / "fairlead")
+    path = folder / f"{part.backend}-{part.graph.name}-{ir.fingerprint(part.graph)[:12]}.fir"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        ir.write(path, part.graph, dict(constants), weights="random")
+    except (OSError, FairleadError) as error:
+        _log.warning("could not write %s: %s", path, error)
+        return None
+    return path
+
+
+def _wheel(name: str) -> str:
+    try:
+        return str(registry.wheel(name))
+    except RegistryError:
+        return f"backend {name!r}"
+
+
+def _first_location(part: Part) -> str:
+    return str(next((n.location for n in part.graph.nodes if n.location), "unknown line"))
+
+
+def _text(cause: Exception) -> str:
+    """A vendor's exception on one line."""
+    text = re.sub(r"\s+", " ", str(cause)).strip()
+    return f"{type(cause).__name__}: {text[:500]}" if text else type(cause).__name__

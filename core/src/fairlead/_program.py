@@ -1,0 +1,248 @@
+"""A compiled graph as one plain callable: Parts stitched together, and weights watched."""
+
+from __future__ import annotations
+
+import logging
+import operator
+import threading
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+
+from fairlead._results import Outputs, checked
+from fairlead.backend import Executable, Refittable
+from fairlead.interpret import to_fx
+from fairlead.ir import Graph, TensorType
+from fairlead.partition import Part
+
+_log = logging.getLogger("fairlead.program")
+
+_version = operator.attrgetter("_version")
+_data_ptr = torch.Tensor.data_ptr
+
+_MAX_BINDINGS = 256
+"""How many sets of weights one program serves at a time; a stack of equal layers that share code needs one for each."""
+
+_SHORT_LIVED = 3
+_MAX_SHORT_LIVED = 4
+"""Weights that are exchanged this often in a row, each time within so many calls, are no constants."""
+
+
+class Plan(NamedTuple):
+    """What has to run, before anything is compiled: ``graph`` is the whole, ``parts`` cover its nodes, in order.
+
+    ``setup`` computes the last inputs of ``graph`` from the first ones; ``watched`` are the indices of the caller's
+    inputs whose tensors are offered as constants; ``constants`` are tensors of the graph itself, which follow the
+    caller's inputs.
+    """
+
+    graph: Graph
+    parts: tuple[Part, ...]
+    setup: Graph | None
+    watched: tuple[int, ...]
+    constants: tuple[torch.Tensor, ...]
+
+
+Compiler = Callable[[Part, Mapping[int, torch.Tensor]], Executable]
+"""Compile a Part with the constants it is offered, by input of the Part; takes care of the cascade and of errors."""
+
+Rescue = Callable[[Part, Exception], Executable]
+"""What runs a Part from now on whose executable raised; raises the error to show where nothing else may run it."""
+
+
+class _Step:
+    """A compiled Part and the registers it reads and writes."""
+
+    def __init__(self, part: Part, inputs: Sequence[int], start: int) -> None:
+        self.part = part
+        self.part_inputs = tuple(inputs)
+        self.start = start
+        self.stop = start + len(part.graph.outputs)
+
+    def install(self, executable: Executable) -> None:
+        baked = executable.baked
+        self.inputs = tuple(r for i, r in enumerate(self.part_inputs) if i not in baked)
+        self.trusted = False
+        self.executable = executable
+
+    def accept(self, results: Sequence[Any], registers: Sequence[Any], outputs: Outputs) -> list[torch.Tensor]:
+        """The results, checked; from then on unchecked where the next ones cannot be different in kind."""
+        tensors = checked(self.part, results, outputs.environment(registers))
+        fresh = self.executable.fresh_outputs
+        self.trusted = fresh and not outputs.symbolic and all(isinstance(r, torch.Tensor) for r in results)
+        return tensors if fresh else [t.clone() for t in tensors]
+
+
+class _Layout:
+    """What a plan needs at each call, worked out once."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.outputs = Outputs(plan.graph)
+        self.setup = to_fx(plan.setup).forward if plan.setup is not None else None
+        given = len(plan.graph.inputs) - len(plan.constants) - (len(plan.setup.outputs) if plan.setup else 0)
+        foreign = any(p.backend != "eager" for p in plan.parts)
+        self.detached = tuple(
+            i for i, x in enumerate(plan.graph.inputs[:given]) if foreign and isinstance(x.value.type, TensorType)
+        )
+
+
+class _Binding:
+    """Executables for one set of weights.
+
+    Holds the weights' memory, so that no other tensor can have their addresses.
+    """
+
+    def __init__(self, layout: _Layout, key: tuple[int, ...], statics: Mapping[int, torch.Tensor]) -> None:
+        self.layout = layout
+        self.key = key
+        self.statics = statics
+        self.steps: list[_Step] = []
+        self.tail: list[Any] = []
+        self.calls = 0
+
+
+class Program:
+    """Run a captured graph. Called with a list of inputs, which it empties; returns a list of outputs.
+
+    Compiles at the first call, when the real weights are there, and again when they are exchanged for others: weights
+    are known by identity, version and address, so that what ``load_state_dict`` or an optimizer changes is seen at
+    the next call. Safe to call from several threads.
+    """
+
+    def __init__(self, plan: Plan, unwatched: Callable[[], Plan], compiler: Compiler, rescue: Rescue) -> None:
+        self._layout = _Layout(plan)
+        self._watched = plan.watched
+        self._unwatched = unwatched
+        self._compiler = compiler
+        self._rescue = rescue
+        self._lock = threading.RLock()
+        self._current: _Binding | None = None
+        self._bindings: dict[tuple[int, ...], _Binding] = {}
+        self._short_lived = 0
+
+    def __call__(self, args: list[Any]) -> list[Any]:
+        binding = self._current
+        if self._watched:
+            key = _key([args[i] for i in self._watched])
+            if binding is None or binding.key != key:
+                binding = self._bind(args, key)
+        elif binding is None:
+            binding = self._bind(args, ())
+        binding.calls += 1
+        layout = binding.layout
+        registers = [*args, *binding.tail]
+        args.clear()
+        for i in layout.detached:
+            if registers[i].requires_grad:
+                registers[i] = registers[i].detach()
+        for step in binding.steps:
+            try:
+                results = step.executable([registers[i] for i in step.inputs])
+                if not step.trusted:
+                    results = step.accept(results, registers, layout.outputs)
+            except Exception as error:
+                results = self._rescued(step, registers, error, layout)
+            registers[step.start : step.stop] = results
+        return layout.outputs(registers)
+
+    def refresh(self) -> None:
+        """Forget the weights that were baked in; the next call reads them anew."""
+        with self._lock:
+            self._current = None
+            self._bindings.clear()
+
+    def forget(self, ids: tuple[int, ...]) -> None:
+        """Drop the executables for the weights with these identities."""
+        with self._lock:
+            gone = self._bindings.pop(ids, None)
+            if self._current is gone:
+                self._current = None
+
+    def _rescued(self, step: _Step, registers: list[Any], error: Exception, layout: _Layout) -> Sequence[Any]:
+        step.install(self._rescue(step.part, error))
+        return step.accept(step.executable([registers[i] for i in step.inputs]), registers, layout.outputs)
+
+    def _bind(self, args: Sequence[Any], key: tuple[int, ...]) -> _Binding:
+        with self._lock, torch.inference_mode(False), torch.no_grad():
+            ids = key[: len(self._watched)]
+            old = self._bindings.pop(ids, None)
+            if old is None or old.key != key:
+                if old is not None and self._thrashes(old):
+                    return self._without_weights(args)
+                old = self._made(args, key, old)
+            self._bindings[ids] = old
+            if len(self._bindings) > _MAX_BINDINGS:
+                del self._bindings[next(iter(self._bindings))]
+            self._current = old
+            return old
+
+    def _thrashes(self, old: _Binding) -> bool:
+        self._short_lived = self._short_lived + 1 if old.calls <= _SHORT_LIVED else 0
+        return self._short_lived >= _MAX_SHORT_LIVED
+
+    def _without_weights(self, args: Sequence[Any]) -> _Binding:
+        _log.warning(
+            "the weights of graph %s change at nearly every call: from now on they are inputs like any other, and "
+            "nothing is baked in",
+            self._layout.plan.graph.name,
+        )
+        self._layout = _Layout(self._unwatched())
+        self._bindings.clear()
+        self._watched = ()
+        self._current = self._made(args, (), None)
+        return self._current
+
+    def _made(self, args: Sequence[Any], key: tuple[int, ...], old: _Binding | None) -> _Binding:
+        layout = self._layout
+        plan = layout.plan
+        statics = {i: args[i].detach() for i in self._watched}
+        tail: list[Any] = list(plan.constants)
+        if layout.setup is not None:
+            tail += [t.contiguous() for t in layout.setup(*args, *tail)]
+        statics.update(enumerate(tail, start=len(args)))
+        binding = _Binding(layout, key, statics)
+        self._make_steps(binding, len(args) + len(tail), old)
+        made = sum(len(p.graph.outputs) for p in plan.parts)
+        binding.tail = [*tail, *([None] * made)]
+        if self._watched:
+            ids = key[: len(self._watched)]
+            weakref.finalize(args[self._watched[0]], _forget, weakref.ref(self), ids).atexit = False
+        return binding
+
+    def _make_steps(self, binding: _Binding, count: int, old: _Binding | None) -> None:
+        plan = binding.layout.plan
+        registers = {item.value.id: i for i, item in enumerate(plan.graph.inputs)}
+        for index, part in enumerate(plan.parts):
+            inputs = [registers[i.value.id] for i in part.graph.inputs]
+            step = _Step(part, inputs, count)
+            offered = {i: binding.statics[r] for i, r in enumerate(inputs) if r in binding.statics}
+            step.install(self._executable(part, offered, old.steps[index].executable if old else None))
+            for output in part.graph.output_values():
+                registers[output.id] = count
+                count += 1
+            binding.steps.append(step)
+        binding.layout.outputs.locate(registers)
+
+    def _executable(self, part: Part, offered: Mapping[int, torch.Tensor], old: Executable | None) -> Executable:
+        """The old executable, where it is content with the new weights, or a new one."""
+        if old is None:
+            return self._compiler(part, offered)
+        if not old.baked:
+            return old
+        if isinstance(old, Refittable):
+            old.refit({i: t for i, t in offered.items() if i in old.baked})
+            return old
+        return self._compiler(part, offered)
+
+
+def _key(tensors: Sequence[torch.Tensor]) -> tuple[int, ...]:
+    return (*map(id, tensors), *map(_version, tensors), *map(_data_ptr, tensors))
+
+
+def _forget(reference: weakref.ref[Program], ids: tuple[int, ...]) -> None:
+    program = reference()
+    if program is not None:
+        program.forget(ids)

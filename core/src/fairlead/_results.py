@@ -1,0 +1,95 @@
+"""What a program hands back: results checked against the graph, and outputs laid out as eager lays them out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from fairlead._torch_types import TORCH_DTYPES
+from fairlead.errors import ResultError
+from fairlead.interpret import restride
+from fairlead.ir import DimExpr, Graph, TensorType, Value, dims, row_major
+from fairlead.partition import Part
+
+
+class Outputs:
+    """The outputs of a graph out of the registers that hold its values."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._symbols = tuple((s.name, *s.source) for s in graph.symbols)
+        self.symbolic = bool(self._symbols)
+        self._picks: tuple[int, ...] = ()
+        self._fixed: tuple[tuple[int, tuple[int, ...]], ...] = ()
+        self._evaluated: tuple[tuple[int, _Strides], ...] = ()
+        self._others: tuple[tuple[int, Any], ...] = ()
+
+    def locate(self, registers: Mapping[int, int]) -> None:
+        """Take note of the register of each value, by its id."""
+        inputs = {i.value.id for i in self._graph.inputs}
+        picks, fixed, evaluated, others = [], [], [], []
+        for k, output in enumerate(self._graph.outputs):
+            value = output.value
+            picks.append(registers[value.id] if isinstance(value, Value) else 0)
+            if not isinstance(value, Value):
+                others.append((k, dims.evaluator(value.expr) if isinstance(value, DimExpr) else value))
+            elif isinstance(value.type, TensorType) and value.id not in inputs:
+                strides = value.type.strides if value.type.strides is not None else row_major(value.type.shape)
+                if all(isinstance(s, int) for s in strides):
+                    fixed.append((k, tuple(int(s) for s in strides)))
+                else:
+                    evaluated.append((k, tuple(map(dims.evaluator, strides))))
+        self._picks, self._fixed = tuple(picks), tuple(fixed)
+        self._evaluated, self._others = tuple(evaluated), tuple(others)
+
+    def __call__(self, registers: Sequence[Any]) -> list[Any]:
+        outputs = [registers[i] for i in self._picks]
+        for k, strides in self._fixed:
+            if outputs[k].stride() != strides:
+                outputs[k] = restride(outputs[k], strides)
+        if self._evaluated or self._others:
+            env = self.environment(registers)
+            for k, expressions in self._evaluated:
+                wanted = tuple(e(env) for e in expressions)
+                if outputs[k].stride() != wanted:
+                    outputs[k] = restride(outputs[k], wanted)
+            for k, other in self._others:
+                outputs[k] = other(env) if callable(other) else other
+        return outputs
+
+    def environment(self, registers: Sequence[Any]) -> dict[str, int]:
+        """The values of the symbols in this call."""
+        return {
+            name: registers[index] if axis is None else registers[index].shape[axis]
+            for name, index, axis in self._symbols
+        }
+
+
+_Strides = tuple[Callable[[Mapping[str, int]], int], ...]
+
+
+def checked(part: Part, results: Sequence[Any], env: Mapping[str, int]) -> list[torch.Tensor]:
+    """The results of a Part as tensors of the types it declares; a `ResultError` where they are not."""
+    declared = [v.tensor for v in part.graph.output_values()]
+    if len(results) != len(declared):
+        raise _wrong(part, f"returned {len(results)} results, not {len(declared)}")
+    tensors = [r if isinstance(r, torch.Tensor) else torch.from_dlpack(r) for r in results]
+    for index, (tensor, type_) in enumerate(zip(tensors, declared, strict=True)):
+        shape = tuple(dims.evaluate(d, env) for d in type_.shape)
+        if tuple(tensor.shape) != shape:
+            raise _wrong(part, f"result {index} has shape {list(tensor.shape)}, not {list(shape)}")
+        if tensor.dtype != TORCH_DTYPES[type_.dtype]:
+            raise _wrong(part, f"result {index} has dtype {tensor.dtype}, not {TORCH_DTYPES[type_.dtype]}")
+        if str(tensor.device) != type_.device:
+            raise _wrong(part, f"result {index} is on {tensor.device}, not {type_.device}")
+    return tensors
+
+
+def _wrong(part: Part, what: str) -> ResultError:
+    return ResultError(
+        f"backend {part.backend!r} {what}",
+        where=f"Part {part.graph.name}, {len(part.graph.nodes)} nodes",
+        next=f"report it to the backend's vendor; until then leave {part.backend!r} out, or allow fallback",
+    )

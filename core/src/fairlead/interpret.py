@@ -1,0 +1,267 @@
+"""What each op of the IR means, as torch code: a graph becomes an FX module that runs it op by op.
+
+This is the reference every backend is compared with, the fallback of last resort, and the way back into compilers
+that take FX.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from fairlead._torch_types import TORCH_DTYPES
+from fairlead.errors import IRFormatError
+from fairlead.ir import (
+    Argument,
+    Complex,
+    DimExpr,
+    DType,
+    Graph,
+    Node,
+    Symbol,
+    TensorType,
+    Token,
+    Value,
+    dims,
+    row_major,
+)
+from fairlead.passes import layout_sensitive
+
+__all__ = ["restride", "run", "to_fx"]
+
+
+def to_fx(graph: Graph) -> torch.fx.GraphModule:
+    """The graph as a module that takes one argument for each input and returns a tuple with one item for each output.
+
+    Inputs are tensors of the declared type, or ints. Raises `IRFormatError` for an op that this torch does not have.
+    """
+    return _Writer(graph).write()
+
+
+def run(graph: Graph, inputs: Sequence[Any]) -> tuple[Any, ...]:
+    """Run a graph once on tensors (and ints for scalar inputs), without gradients.
+
+    >>> from fairlead.ir import DType, Graph, Input, Kind, Node, Output, TensorType, Value
+    >>> x, y = Value(0, TensorType(DType.f32, (2,))), Value(1, TensorType(DType.f32, (2,)))
+    >>> neg = Node("aten.neg.default", (x,), (y,))
+    >>> run(Graph("g", Kind.inference, (Input(x),), (neg,), (Output(y),)), [torch.tensor([1.0, -2.0])])
+    (tensor([-1.,  2.]),)
+    """
+    with torch.no_grad():
+        return tuple(to_fx(graph)(*inputs))
+
+
+def restride(tensor: torch.Tensor, strides: Sequence[int]) -> torch.Tensor:
+    """The tensor with these strides: itself where only dimensions of size one differ, otherwise a copy in that
+    layout."""
+    wanted = tuple(strides)
+    if all(n == 1 or a == b for n, a, b in zip(tensor.shape, tensor.stride(), wanted, strict=True)):
+        return tensor.as_strided(tensor.shape, wanted) if tensor.stride() != wanted else tensor
+    if tensor.numel() == 0:
+        return torch.empty_strided(tensor.shape, wanted, dtype=tensor.dtype, device=tensor.device)
+    broadcast = [n > 1 and s == 0 for n, s in zip(tensor.shape, wanted, strict=True)]
+    source = tensor[tuple(slice(0, 1) if b else slice(None) for b in broadcast)]
+    out = torch.empty_strided(source.shape, wanted, dtype=tensor.dtype, device=tensor.device)
+    return out.copy_(source).as_strided(tensor.shape, wanted)
+
+
+class _Writer:
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.fx = torch.fx.Graph()
+        self.env: dict[int, torch.fx.Node] = {}
+        self.dims: dict[dims.Dim, Any] = {}
+        self.symbols: dict[str, Symbol] = {s.name: s for s in graph.symbols}
+
+    def write(self) -> torch.fx.GraphModule:
+        for i, item in enumerate(self.graph.inputs):
+            self.env[item.value.id] = self.fx.placeholder(f"in_{i}")
+        for node in self.graph.nodes:
+            self._node(node)
+        self.fx.output(tuple(self._argument(o.value) for o in self.graph.outputs))
+        return torch.fx.GraphModule({}, self.fx, class_name=f"fairlead_{self.graph.name}")
+
+    def _node(self, node: Node) -> None:
+        target, names = _target(node.op)
+        args = [self._argument(a) for a in node.args]
+        if layout_sensitive(node.op):
+            args = [self._laid_out(a, given) for a, given in zip(args, node.args, strict=True)]
+        if _number_for_tensor(node):  # torch picks the overload that takes the number
+            target = getattr(torch.ops.aten, node.op.split(".")[1])
+        positional = [a for a, name in zip(args, names, strict=True) if name is None]
+        keywords = {name: a for a, name in zip(args, names, strict=True) if name is not None}
+        result = self.fx.call_function(target, tuple(positional), keywords)
+        if len(node.results) == 1 and not _returns_list(node.op):
+            if node.results[0] is not None:
+                self.env[node.results[0].id] = result
+            return
+        for index, value in enumerate(node.results):
+            if value is not None:
+                self.env[value.id] = self.fx.call_function(operator.getitem, (result, index))
+
+    def _laid_out(self, arg: Any, given: Argument) -> Any:
+        """An operand of an op that reads memory as it lies, with the strides that the op was captured with."""
+        if not isinstance(given, Value) or not isinstance(given.type, TensorType):
+            return arg
+        strides = given.type.strides if given.type.strides is not None else row_major(given.type.shape)
+        return self.fx.call_function(restride, (arg, [self._dim(s) for s in strides]))
+
+    def _argument(self, arg: Argument) -> Any:
+        match arg:
+            case Value():
+                return self.env[arg.id]
+            case DimExpr(expr=expr):
+                return self._dim(expr)
+            case Token():
+                return _token(arg)
+            case Complex(re=re, im=im):
+                return complex(re, im)
+            case tuple():
+                return [self._argument(a) for a in arg]
+        return arg
+
+    def _dim(self, dim: dims.Dim) -> Any:
+        if isinstance(dim, int):
+            return dim
+        if dim not in self.dims:
+            self.dims[dim] = self._expression(ast.parse(dim, mode="eval").body)
+        return self.dims[dim]
+
+    def _expression(self, node: ast.expr) -> Any:
+        match node:
+            case ast.Constant(value=int(value)):
+                return value
+            case ast.Name(id=name):
+                return self._symbol(name)
+            case ast.UnaryOp(operand=operand):
+                return self.fx.call_function(operator.neg, (self._expression(operand),))
+            case ast.BinOp(left=left, op=op, right=right):
+                function = _OPERATORS[type(op)]
+                return self.fx.call_function(function, (self._expression(left), self._expression(right)))
+            case ast.Call(func=ast.Name(id=name), args=args):
+                pick = torch.sym_min if name == "min" else torch.sym_max
+                parts = [self._expression(a) for a in args]
+                return functools.reduce(lambda a, b: self.fx.call_function(pick, (a, b)), parts)
+        raise AssertionError(ast.dump(node))
+
+    def _symbol(self, name: str) -> Any:
+        if name not in self.dims:
+            index, axis = self.symbols[name].source
+            source = self.env[self.graph.inputs[index].value.id]
+            self.dims[name] = (
+                source if axis is None else self.fx.call_function(torch.ops.aten.sym_size.int, (source, axis))
+            )
+        return self.dims[name]
+
+
+_OPERATORS: dict[type[ast.operator], Callable[..., Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+}
+
+
+def _token(token: Token) -> Any:
+    match token.kind:
+        case "dtype":
+            return TORCH_DTYPES[DType(token.name)]
+        case "device":
+            return torch.device(token.name)
+    return getattr(torch, token.name)
+
+
+@functools.cache
+def _target(op: str) -> tuple[Callable[..., Any], tuple[str | None, ...]]:
+    """What to call for an op, and for each argument its keyword, or None where it is positional."""
+    if op in _OWN:
+        function, count = _OWN[op]
+        return function, (None,) * count
+    namespace, _, rest = op.partition(".")
+    name, _, overload = rest.partition(".")
+    try:
+        found = getattr(getattr(getattr(torch.ops, namespace), name), overload)
+    except AttributeError as error:
+        raise IRFormatError(
+            f"the op {op} does not exist here",
+            where=f"torch {torch.__version__}",
+            next="use a torch release that has it",
+        ) from error
+    target = torch.ops.aten.reshape.default if op == "aten.view.default" else found
+    return target, tuple(a.name if a.kwarg_only else None for a in found._schema.arguments)
+
+
+@functools.cache
+def _returns_list(op: str) -> bool:
+    if op in _OWN:
+        return op.startswith("nn.scaled_dot_product_attention")
+    function, _ = _target(op)
+    returns = function._schema.returns  # type: ignore[attr-defined]
+    return len(returns) != 1 or str(returns[0].type) != "Tensor"
+
+
+def _number_for_tensor(node: Node) -> bool:
+    """Whether a Python number stands where the op's signature has a tensor."""
+    if not node.op.startswith("aten."):
+        return False
+    function, _ = _target(node.op)
+    parameters = function._schema.arguments  # type: ignore[attr-defined]
+    return any(
+        isinstance(a, int | float | DimExpr | Complex) and str(p.type) in ("Tensor", "Optional[Tensor]")
+        for a, p in zip(node.args, parameters, strict=True)
+    )
+
+
+def _bernoulli(size: Sequence[int], p: float, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    return torch.empty(size, dtype=dtype, device=device).bernoulli_(p)
+
+
+def _attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    mask: torch.Tensor | None,
+    dropout: float,
+    causal: bool,
+    scale: float,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    query, key, value = map(_last_contiguous, (query, key, value))
+    return torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default(  # type: ignore[no-any-return]
+        query, key, value, dropout, causal, attn_mask=mask, scale=scale
+    )
+
+
+def _attention_backward(
+    grad: torch.Tensor,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    out: torch.Tensor,
+    logsumexp: torch.Tensor,
+    mask: torch.Tensor | None,
+    dropout: float,
+    causal: bool,
+    scale: float,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    grad, query, key, value, out = map(_last_contiguous, (grad, query, key, value, out))
+    return torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward.default(  # type: ignore[no-any-return]
+        grad, query, key, value, out, logsumexp, dropout, causal, attn_mask=mask, scale=scale
+    )
+
+
+def _last_contiguous(x: torch.Tensor) -> torch.Tensor:
+    """The flash kernels read rows: the last dimension has to be dense."""
+    return x if x.stride(-1) == 1 or x.shape[-1] == 1 else x.contiguous()
+
+
+_OWN: Mapping[str, tuple[Callable[..., Any], int]] = {
+    "nn.bernoulli.default": (_bernoulli, 4),
+    "nn.scaled_dot_product_attention": (_attention, 7),
+    "nn.scaled_dot_product_attention_backward": (_attention_backward, 10),
+}

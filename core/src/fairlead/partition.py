@@ -1,0 +1,169 @@
+"""Split a graph by support into Parts, each of which one backend compiles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from fairlead.backend import Backend, Support
+from fairlead.ir import (
+    Graph,
+    Input,
+    Node,
+    Output,
+    Role,
+    Symbol,
+    TensorType,
+    symbols_in,
+)
+from fairlead.passes import draws_random_numbers
+from fairlead.placement import NodePlacement, Why
+
+__all__ = ["DRAWS", "NO_RANDOM_NUMBERS", "Assignment", "Part", "assign", "split", "verdict"]
+
+DRAWS = "eager"
+"""The backend that draws random numbers for those that do not, and runs declined Parts that are too small to fuse."""
+
+NO_RANDOM_NUMBERS = Support.no("random numbers")
+
+_LEAST_NODES = 4
+
+
+class Assignment(msgspec.Struct, frozen=True):
+    """Which backend runs each node of a graph, in order of the nodes."""
+
+    backends: tuple[str, ...]
+    nodes: tuple[NodePlacement, ...]
+
+
+class Part(msgspec.Struct, frozen=True):
+    """A graph of its own for one backend. Its values have the ids of the whole graph's."""
+
+    backend: str
+    graph: Graph
+
+
+def verdict(backend: Backend[object], node: Node, kind: str) -> Support:  # type: ignore[type-var]
+    """What the backend's capabilities and its ``supports`` say of a node. What ``supports`` raises passes through."""
+    capabilities = backend.capabilities
+    if kind != "inference" and not capabilities.training:
+        return Support.no("no training graphs")
+    if draws_random_numbers(node.op) and not capabilities.rng:
+        return NO_RANDOM_NUMBERS
+    symbolic = False
+    for value in (*node.operands(), *(r for r in node.results if r is not None)):
+        if not isinstance(value.type, TensorType):
+            continue
+        if value.type.dtype not in capabilities.dtypes:
+            return Support.no(f"dtype {value.type.dtype}")
+        device = value.type.device.partition(":")[0]
+        if device not in capabilities.devices and "*" not in capabilities.devices:
+            return Support.no(f"device {device}")
+        symbolic = symbolic or not value.type.is_static
+    if symbolic and not capabilities.dynamic_shapes:
+        return Support.no("dynamic shapes")
+    return backend.supports(node)
+
+
+def assign(graph: Graph, first: str, fallback: Sequence[str], support: Callable[[str, Node], Support]) -> Assignment:
+    """Ask ``first`` for each node, then the backends of ``fallback`` in turn. What nobody takes has the backend "".
+
+    Random numbers that ``first`` does not draw itself are drawn by `DRAWS`, which is no fallback.
+    """
+    backends: list[str] = []
+    placed: list[NodePlacement] = []
+    for node in graph.nodes:
+        answer = support(first, node)
+        if answer.accepted:
+            taker, why, reason = first, Why.native, ""
+        elif answer == NO_RANDOM_NUMBERS:
+            taker, why, reason = DRAWS, Why.random, "torch draws it"
+        else:
+            taker = next((n for n in fallback if support(n, node).accepted), "")
+            why, reason = Why.declined, answer.reason or "no reason given"
+        backends.append(taker)
+        placed.append(NodePlacement(node.op, taker, why, reason, node.location))
+    return Assignment(tuple(backends), tuple(placed))
+
+
+def split(graph: Graph, backends: Sequence[str], first: str) -> tuple[Part, ...]:
+    """The Parts in the order in which they run.
+
+    Alternates between backends, each time with every node of that backend that is ready, in program order: as few
+    Parts as such an order allows, and random numbers are drawn in the order of the program.
+    """
+    groups = [(_worth_compiling(name, nodes, first), nodes) for name, nodes in _groups(graph, backends, first)]
+    return tuple(Part(name, _subgraph(graph, nodes, index)) for index, (name, nodes) in enumerate(_merged(groups)))
+
+
+def _groups(graph: Graph, backends: Sequence[str], first: str) -> list[tuple[str, list[Node]]]:
+    known = {i.value.id for i in graph.inputs}
+    waiting = list(zip(graph.nodes, backends, strict=True))
+    order = sorted(
+        set(backends), key=lambda name: name == first
+    )  # what others compute first, then the backend in one go
+    groups: list[tuple[str, list[Node]]] = []
+    while waiting:
+        for name in order:
+            taken: list[Node] = []
+            left: list[tuple[Node, str]] = []
+            for node, owner in waiting:
+                if owner == name and all(v.id in known for v in node.operands()):
+                    taken.append(node)
+                    known.update(r.id for r in node.results if r is not None)
+                else:
+                    left.append((node, owner))
+            waiting = left
+            if taken:
+                groups.append((name, taken))
+    return groups
+
+
+def _worth_compiling(name: str, nodes: list[Node], first: str) -> str:
+    return DRAWS if name != first and len(nodes) < _LEAST_NODES else name
+
+
+def _merged(groups: list[tuple[str, list[Node]]]) -> list[tuple[str, list[Node]]]:
+    merged: list[tuple[str, list[Node]]] = []
+    for name, nodes in groups:
+        if merged and merged[-1][0] == name:
+            merged[-1] = (name, merged[-1][1] + nodes)
+        else:
+            merged.append((name, nodes))
+    return merged
+
+
+def _subgraph(graph: Graph, nodes: Sequence[Node], index: int) -> Graph:
+    made = {r.id: r for n in nodes for r in n.results if r is not None}
+    inside = {id(n) for n in nodes}
+    used_outside = {v.id for n in graph.nodes if id(n) not in inside for v in n.operands()}
+    used_outside.update(v.id for v in graph.output_values())
+    given = {i.value.id: i for i in graph.inputs}
+    inputs: dict[int, Input] = {}
+    for node in nodes:
+        for value in node.operands():
+            if value.id not in made and value.id not in inputs:
+                inputs[value.id] = given.get(value.id) or Input(value, Role.intermediate)
+    outputs = tuple(Output(v, Role.intermediate) for v in made.values() if v.id in used_outside)
+    listed = list(inputs.values())
+    symbols = _local_symbols(graph, nodes, listed)
+    return Graph(f"{graph.name}_{index}", graph.kind, tuple(listed), tuple(nodes), outputs, symbols)
+
+
+def _local_symbols(graph: Graph, nodes: Sequence[Node], inputs: list[Input]) -> tuple[Symbol, ...]:
+    """Symbols that the nodes use, read from the Part's own inputs; an input is added where none shows the symbol."""
+    used = symbols_in(*nodes, *(i.value for i in inputs))
+    return tuple(msgspec.structs.replace(s, source=_source(graph, s, inputs)) for s in graph.symbols if s.name in used)
+
+
+def _source(graph: Graph, symbol: Symbol, inputs: list[Input]) -> tuple[int, int | None]:
+    for index, item in enumerate(inputs):
+        if isinstance(item.value.type, TensorType) and symbol.name in item.value.type.shape:
+            return index, item.value.type.shape.index(symbol.name)
+    origin, axis = graph.inputs[symbol.source[0]], symbol.source[1]
+    ids = [i.value.id for i in inputs]
+    if origin.value.id not in ids:
+        inputs.append(origin)
+        return len(ids), axis
+    return ids.index(origin.value.id), axis

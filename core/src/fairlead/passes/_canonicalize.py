@@ -1,0 +1,472 @@
+"""One form for what AOTAutograd emits in many, so that backends meet as few ops as possible."""
+
+from __future__ import annotations
+
+import msgspec
+
+from fairlead.ir import (
+    Argument,
+    DimExpr,
+    DType,
+    Graph,
+    Node,
+    TensorType,
+    Token,
+    Value,
+    dims,
+)
+from fairlead.passes._dead import remove_dead_nodes
+from fairlead.passes._rewrite import Emitter, Replacement, Rule, by_op, rewrite
+
+
+def canonicalize(graph: Graph) -> Graph:
+    """The graph in the canonical vocabulary of the IR.
+
+    Before: ATen as AOTAutograd emits it. After: no aliases of a value under another name, views as view, permute,
+    expand, select, slice, squeeze.dims, unsqueeze or split_with_sizes with complete non-negative arguments, factories
+    as full or arange, scalar overloads as tensor overloads, device-specific attention kernels as
+    ``nn.scaled_dot_product_attention``. A clone stays only where it is what keeps an output apart from another value.
+    """
+    graph = rewrite(graph, by_op(_RULES))
+    return remove_dead_nodes(rewrite(graph, _clone_rule(graph)))
+
+
+def shape_argument(shape: tuple[dims.Dim, ...]) -> tuple[Argument, ...]:
+    """A shape as an argument: integers, and expressions where it depends on symbols."""
+    return tuple(d if isinstance(d, int) else DimExpr(d) for d in shape)
+
+
+def _operand(node: Node, index: int = 0) -> Value:
+    value = node.args[index]
+    if not isinstance(value, Value):
+        raise TypeError(f"argument {index} of {node.op} is no value")
+    return value
+
+
+def _same(node: Node, emit: Emitter) -> Replacement:
+    return (_operand(node),)
+
+
+def _renamed(op: str) -> Rule:
+    def rule(node: Node, emit: Emitter) -> Replacement:
+        return (emit(op, node.args, node.result.type),)
+
+    return rule
+
+
+def _logical_same(node: Node) -> bool:
+    old, new = _operand(node).tensor, node.result.tensor
+    return (old.dtype, old.shape, old.device) == (new.dtype, new.shape, new.device)
+
+
+def _view(node: Node, emit: Emitter) -> Replacement | None:
+    if _logical_same(node):
+        return (_operand(node),)
+    return _unless_equal(node, emit, "aten.view.default", (node.args[0], shape_argument(node.result.tensor.shape)))
+
+
+def _unless_equal(node: Node, emit: Emitter, op: str, args: tuple[Argument, ...]) -> Replacement | None:
+    return None if (node.op, node.args) == (op, args) else (emit(op, args, node.result.type),)
+
+
+def _expand(node: Node, emit: Emitter) -> Replacement | None:
+    if _logical_same(node):
+        return (_operand(node),)
+    args = (node.args[0], shape_argument(node.result.tensor.shape), False)
+    return _unless_equal(node, emit, "aten.expand.default", args)
+
+
+def _permute(node: Node, emit: Emitter) -> Replacement | None:
+    rank = _operand(node).tensor.rank
+    match node.op, node.args[1:]:
+        case "aten.t.default", _:
+            order = tuple(reversed(range(rank)))
+        case "aten.transpose.int", (int(a), int(b)):
+            swapped = list(range(rank))
+            if rank:
+                swapped[a], swapped[b] = swapped[b], swapped[a]
+            order = tuple(swapped)
+        case _, (tuple(given),):
+            order = tuple(d % rank for d in given if isinstance(d, int))
+        case _:
+            return None
+    if order == tuple(range(rank)):
+        return (_operand(node),)
+    return _unless_equal(node, emit, "aten.permute.default", (node.args[0], order))
+
+
+def _squeeze(node: Node, emit: Emitter) -> Replacement | None:
+    old = _operand(node).tensor
+    match node.args[1:]:
+        case ():
+            wanted = set(range(old.rank))
+        case (int(d),):
+            wanted = {d % old.rank} if old.rank else set()
+        case (tuple(given),):
+            wanted = {d % old.rank for d in given if isinstance(d, int)} if old.rank else set()
+        case _:
+            return None
+    gone = tuple(d for d in sorted(wanted) if old.shape[d] == 1)
+    if not gone:
+        return (_operand(node),)
+    return _unless_equal(node, emit, "aten.squeeze.dims", (node.args[0], gone))
+
+
+def _unsqueeze(node: Node, emit: Emitter) -> Replacement | None:
+    (dim,) = node.args[1:]
+    if not isinstance(dim, int) or dim >= 0:
+        return None
+    return (emit(node.op, (node.args[0], dim + node.result.tensor.rank), node.result.type),)
+
+
+def _slice(node: Node, emit: Emitter) -> Replacement | None:
+    source = _operand(node).tensor
+    dim, start, end, step = node.args[1:]
+    if not isinstance(dim, int) or not isinstance(step, int):
+        return None
+    dim %= source.rank
+    size = source.shape[dim]
+    if step == 1 and _logical_same(node) and start in (None, 0):
+        return (_operand(node),)
+    start = _slice_bound(start, size, 0)
+    end = _slice_bound(end, size, size)
+    return _unless_equal(node, emit, node.op, (node.args[0], dim, start, end, step))
+
+
+def _slice_bound(bound: Argument, size: dims.Dim, default: dims.Dim) -> Argument:
+    """A bound of a slice, not negative and at most the size, where that can be known before the graph runs."""
+    if bound is None:
+        return default if isinstance(default, int) else DimExpr(default)
+    if not isinstance(bound, int):
+        return bound
+    if isinstance(size, int):
+        return min(max(bound + size if bound < 0 else bound, 0), size)
+    if bound >= 2**62:
+        return DimExpr(size)
+    return bound
+
+
+def _select(node: Node, emit: Emitter) -> Replacement | None:
+    source = _operand(node).tensor
+    _, dim, index = node.args
+    if not isinstance(dim, int) or not isinstance(index, int):
+        return None
+    dim %= source.rank
+    size = source.shape[dim]
+    if index < 0:
+        moved = dims.add(size, index)
+        return (emit(node.op, (node.args[0], dim, shape_argument((moved,))[0]), node.result.type),)
+    return _unless_equal(node, emit, node.op, (node.args[0], dim, index))
+
+
+def _split(node: Node, emit: Emitter) -> Replacement | None:
+    _, sizes, dim = node.args
+    if not isinstance(dim, int) or dim >= 0:
+        return None
+    rank = _operand(node).tensor.rank
+    types = [r.type if r is not None else None for r in node.results]
+    if any(t is None for t in types):
+        return None
+    return emit.many(node.op, (node.args[0], sizes, dim % rank), [t for t in types if t is not None])
+
+
+def _cat(node: Node, emit: Emitter) -> Replacement | None:
+    tensors, dim = node.args
+    rank = node.result.tensor.rank
+    if not isinstance(tensors, tuple) or not isinstance(dim, int):
+        return None
+    parts = tuple(t for t in tensors if not (isinstance(t, Value) and t.tensor.shape == (0,) and rank > 1))
+    if len(parts) == 1 and isinstance(parts[0], Value) and parts[0].tensor.dtype == node.result.tensor.dtype:
+        return (parts[0],)
+    return _unless_equal(node, emit, node.op, (parts, dim % rank if rank else dim))
+
+
+def _to_copy(node: Node, emit: Emitter) -> Replacement | None:
+    if _logical_same(node):
+        return (emit("aten.clone.default", (node.args[0], None), node.result.type),)
+    new, old = node.result.tensor, _operand(node).tensor
+    device = Token("device", new.device) if new.device != old.device else None
+    args = (node.args[0], Token("dtype", new.dtype), None, device, None, False, None)
+    return _unless_equal(node, emit, "aten._to_copy.default", args)
+
+
+def _clone(node: Node, emit: Emitter) -> Replacement | None:
+    args: tuple[Argument, ...] = (node.args[0], None)
+    return _unless_equal(node, emit, "aten.clone.default", args)
+
+
+def _copy(node: Node, emit: Emitter) -> Replacement:
+    """``copy(self, src)``: src in the shape and dtype of self."""
+    source, target = _operand(node, 1), node.result.tensor
+    value = source
+    if value.tensor.dtype != target.dtype:
+        type_ = TensorType(target.dtype, value.tensor.shape, None, target.device)
+        value = emit(
+            "aten._to_copy.default", (value, Token("dtype", target.dtype), None, None, None, False, None), type_
+        )
+    if value.tensor.shape != target.shape:
+        value = emit("aten.expand.default", (value, shape_argument(target.shape), False), node.result.type)
+    return (value,)
+
+
+def _full(fill_index: int | None, constant: float | int = 0) -> Rule:
+    def rule(node: Node, emit: Emitter) -> Replacement | None:
+        fill: Argument = constant if fill_index is None else node.args[fill_index]
+        if isinstance(fill, Value):
+            return None
+        t = node.result.tensor
+        if t.dtype is DType.bool and isinstance(fill, int | float):
+            fill = bool(fill)
+        args = (
+            shape_argument(t.shape),
+            fill,
+            Token("dtype", t.dtype),
+            Token("layout", "strided"),
+            Token("device", t.device),
+            False,
+        )
+        return _unless_equal(node, emit, "aten.full.default", args)
+
+    return rule
+
+
+def _random_like(op: str) -> Rule:
+    def rule(node: Node, emit: Emitter) -> Replacement:
+        t = node.result.tensor
+        args = (
+            shape_argument(t.shape),
+            Token("dtype", t.dtype),
+            Token("layout", "strided"),
+            Token("device", t.device),
+            False,
+        )
+        return (emit(op, args, node.result.type),)
+
+    return rule
+
+
+def _pow_scalar(node: Node, emit: Emitter) -> Replacement | None:
+    """Powers stay as they are but for the exponent one, which is a copy."""
+    return (_operand(node),) if node.args[1] in (1, 1.0) and _logical_same(node) else None
+
+
+def _reduce_all(op: str) -> Rule:
+    def rule(node: Node, emit: Emitter) -> Replacement:
+        rank = _operand(node).tensor.rank
+        return (emit(op, (node.args[0], tuple(range(rank)), False, *node.args[1:]), node.result.type),)
+
+    return rule
+
+
+def _reduce_dims(node: Node, emit: Emitter) -> Replacement | None:
+    """Reductions with every dimension written out, in order, not negative."""
+    rank = _operand(node).tensor.rank
+    given = node.args[1]
+    listed = (given,) if isinstance(given, int) else given
+    if listed is not None and not isinstance(listed, tuple):
+        return None
+    order = tuple(sorted({d % rank for d in listed or () if isinstance(d, int)})) if rank else ()
+    op = {"aten.any.dim": "aten.any.dims", "aten.all.dim": "aten.all.dims"}.get(node.op, node.op)
+    empty_is_all = op not in ("aten.any.dims", "aten.all.dims") or given is None
+    if not order and empty_is_all:
+        order = tuple(range(rank))
+    return _unless_equal(node, emit, op, (node.args[0], order, *node.args[2:]))
+
+
+def _convert(node: Node, emit: Emitter) -> Replacement:
+    if _logical_same(node):
+        return (_operand(node),)
+    args = (node.args[0], Token("dtype", node.result.tensor.dtype), None, None, None, False, None)
+    return (emit("aten._to_copy.default", args, node.result.type),)
+
+
+def _iota(node: Node, emit: Emitter) -> Replacement | None:
+    length, start, step = node.args[:3]
+    t = node.result.tensor
+    if not isinstance(start, int) or not isinstance(step, int):
+        return None
+    size = length.expr if isinstance(length, DimExpr) else length
+    if not isinstance(size, int | str) or isinstance(size, bool):
+        return None
+    end = shape_argument((dims.add(start, dims.mul(size, step)),))[0]
+    args = (start, end, step, Token("dtype", t.dtype), Token("layout", "strided"), Token("device", t.device), False)
+    return (emit("aten.arange.start_step", args, node.result.type),)
+
+
+def _flash_attention(node: Node, emit: Emitter) -> Replacement | None:
+    """CPU flash attention as the composite; the scale, where left out, is 1/sqrt(head dimension)."""
+    query, key, value, dropout, causal, mask, scale = node.args
+    scale = _scale(_operand(node), scale)
+    if scale is None:
+        return None
+    emit.nodes.append(
+        msgspec.structs.replace(
+            node,
+            op="nn.scaled_dot_product_attention",
+            args=(query, key, value, mask, dropout, causal, scale),
+            results=node.results,
+        )
+    )
+    return node.results
+
+
+def _flash_attention_backward(node: Node, emit: Emitter) -> Replacement | None:
+    grad, query, key, value, out, logsumexp, dropout, causal, mask, scale = node.args
+    scale = _scale(_operand(node, 1), scale)
+    if scale is None:
+        return None
+    emit.nodes.append(
+        msgspec.structs.replace(
+            node,
+            op="nn.scaled_dot_product_attention_backward",
+            args=(grad, query, key, value, out, logsumexp, mask, dropout, causal, scale),
+        )
+    )
+    return node.results
+
+
+def _scale(query: Value, scale: Argument) -> float | None:
+    head = query.tensor.shape[-1]
+    if scale is None:
+        return float(head**-0.5) if isinstance(head, int) and head > 0 else None
+    return float(scale) if isinstance(scale, int | float) else None
+
+
+_VIEWS = frozenset(
+    {
+        "aten.view.default",
+        "aten.permute.default",
+        "aten.expand.default",
+        "aten.unsqueeze.default",
+        "aten.squeeze.dims",
+        "aten.select.int",
+        "aten.slice.Tensor",
+        "aten.split_with_sizes.default",
+        "aten.unbind.int",
+        "aten.diagonal.default",
+    }
+)
+
+_LAYOUT_SENSITIVE = frozenset(
+    {
+        "aten.as_strided.default",
+        "aten.as_strided_scatter.default",
+        "aten.view.dtype",
+        "aten.view_as_complex.default",
+        "aten.view_as_real.default",
+    }
+)
+
+
+def layout_sensitive(op: str) -> bool:
+    """Whether the meaning of an op depends on its operands' strides: reinterpretations of memory, and ops that we do
+    not know."""
+    return op in _LAYOUT_SENSITIVE or op.partition(".")[0] not in ("aten", "prims", "nn")
+
+
+def seen_by_outputs(graph: Graph) -> set[int]:
+    """The ids of the values whose memory an output may share: outputs, and what they are views of."""
+    seen = {v.id for v in graph.output_values()}
+    for node in reversed(graph.nodes):
+        if node.op in _VIEWS and any(r is not None and r.id in seen for r in node.results):
+            seen.update(v.id for v in node.operands())
+    return seen
+
+
+def _clone_rule(graph: Graph) -> Rule:
+    """Drop each clone but those that keep an output apart from another value, or that a layout-sensitive op reads."""
+    needed = seen_by_outputs(graph)
+    needed.update(v.id for node in graph.nodes if layout_sensitive(node.op) for v in node.operands())
+
+    def rule(node: Node, emit: Emitter) -> Replacement | None:
+        if node.op != "aten.clone.default" or node.result.id in needed:
+            return None
+        return (_operand(node),)
+
+    return rule
+
+
+_SCALAR_OVERLOADS = {
+    f"aten.{op}.Scalar": f"aten.{op}.Tensor"
+    for op in [
+        "add",
+        "sub",
+        "mul",
+        "div",
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "remainder",
+        "fmod",
+        "bitwise_and",
+        "bitwise_or",
+        "bitwise_xor",
+    ]
+} | {
+    "aten.div.Scalar_mode": "aten.div.Tensor_mode",
+    "aten.true_divide.Tensor": "aten.div.Tensor",
+    "aten.true_divide.Scalar": "aten.div.Tensor",
+}
+
+_RULES: dict[str, Rule] = {
+    **{op: _renamed(new) for op, new in _SCALAR_OVERLOADS.items()},
+    "aten.alias.default": _same,
+    "aten.detach.default": _same,
+    "aten.lift.default": _same,
+    "aten.lift_fresh.default": _same,
+    "aten.lift_fresh_copy.default": _clone,
+    "aten.clone.default": _clone,
+    "aten.contiguous.default": _clone,
+    "aten.copy.default": _copy,
+    "aten._to_copy.default": _to_copy,
+    "prims.convert_element_type.default": _convert,
+    "prims.iota.default": _iota,
+    "aten.view.default": _view,
+    "aten._unsafe_view.default": _view,
+    "aten.reshape.default": _view,
+    "aten.flatten.using_ints": _view,
+    "aten.expand.default": _expand,
+    "aten.permute.default": _permute,
+    "aten.t.default": _permute,
+    "aten.transpose.int": _permute,
+    "aten.squeeze.default": _squeeze,
+    "aten.squeeze.dim": _squeeze,
+    "aten.squeeze.dims": _squeeze,
+    "aten.unsqueeze.default": _unsqueeze,
+    "aten.slice.Tensor": _slice,
+    "aten.select.int": _select,
+    "aten.split_with_sizes.default": _split,
+    "aten.cat.default": _cat,
+    "aten.full.default": _full(1),
+    "aten.full_like.default": _full(1),
+    "aten.scalar_tensor.default": _full(0),
+    "aten.zeros.default": _full(None, 0),
+    "aten.zeros_like.default": _full(None, 0),
+    "aten.ones.default": _full(None, 1),
+    "aten.ones_like.default": _full(None, 1),
+    "aten.empty.memory_format": _full(None, 0),
+    "aten.empty_like.default": _full(None, 0),
+    "aten.empty_strided.default": _full(None, 0),
+    "aten.new_empty.default": _full(None, 0),
+    "aten.new_empty_strided.default": _full(None, 0),
+    "aten.rand_like.default": _random_like("aten.rand.default"),
+    "aten.randn_like.default": _random_like("aten.randn.default"),
+    "aten.pow.Tensor_Scalar": _pow_scalar,
+    "aten.mean.default": _reduce_all("aten.mean.dim"),
+    "aten.sum.default": _reduce_all("aten.sum.dim_IntList"),
+    "aten.any.default": _reduce_all("aten.any.dims"),
+    "aten.all.default": _reduce_all("aten.all.dims"),
+    "aten.mean.dim": _reduce_dims,
+    "aten.sum.dim_IntList": _reduce_dims,
+    "aten.amax.default": _reduce_dims,
+    "aten.amin.default": _reduce_dims,
+    "aten.any.dim": _reduce_dims,
+    "aten.any.dims": _reduce_dims,
+    "aten.all.dim": _reduce_dims,
+    "aten.all.dims": _reduce_dims,
+    "aten._scaled_dot_product_flash_attention_for_cpu.default": _flash_attention,
+    "aten._scaled_dot_product_flash_attention_for_cpu_backward.default": _flash_attention_backward,
+}
