@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from fairlead import _settings
 from fairlead._messages import cause
+from fairlead._plugins import CORE
 from fairlead.backend import Backend, Executable
 from fairlead.errors import FairleadError, PluginError
-from fairlead.hooks import CORE, CompileJob, Pass, PluginManager, Report, plugin_manager
+from fairlead.hooks import CompileJob, Pass, PluginManager, Report, plugin_manager
 from fairlead.ir import Graph, Location
 
 if TYPE_CHECKING:

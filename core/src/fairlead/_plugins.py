@@ -18,6 +18,9 @@ from fairlead.errors import FairleadError, PluginError
 
 GROUP = "fairlead.plugins"
 
+CORE = "fairlead"
+"""The name of the plugin with which core itself answers hooks."""
+
 _log = logging.getLogger("fairlead.plugins")
 
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pluggy
 
-from fairlead._plugins import PluginInfo, PluginManager
+from fairlead._plugins import CORE, PluginInfo, PluginManager
 from fairlead.backend import Backend, Executable, Options
 from fairlead.ir import Graph, Location
 
@@ -137,9 +137,6 @@ class _Core:
     @hookimpl(trylast=True)
     def fairlead_compile(self, job: CompileJob) -> Executable:
         return job.backend.compile(job.graph, job.options, job.constants)
-
-
-CORE = "fairlead"
 
 
 @functools.cache

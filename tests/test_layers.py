@@ -1,0 +1,139 @@
+"""Who may import whom, as docs/architecture.md draws it: by the modules' text, and by what an import really loads."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .conftest import REPOSITORY, Run
+
+CORE = REPOSITORY / "core/src/fairlead"
+
+LAYERS: tuple[frozenset[str], ...] = (
+    frozenset({"errors", "_messages"}),
+    frozenset({"ir", "_torch_types"}),
+    frozenset({"backend"}),
+    frozenset({"_settings", "_plugins", "hooks"}),
+    frozenset({"_contract", "_registry", "registry", "_options", "_hook_calls", "passes"}),
+    frozenset({"placement", "_placement_table", "partition", "interpret", "_eager"}),
+    frozenset({"_failures", "_program", "_results", "_capture", "_compile"}),
+    frozenset({"_arguments", "_handle", "_user", "torch", "__init__"}),
+    frozenset({"_models", "_compare", "_cli", "__main__"}),
+)
+"""The parts of core, lowest first: a part imports from its own layer and from those below."""
+
+WITHOUT_TORCH = frozenset().union(*LAYERS[:5], {"placement", "_placement_table", "partition", "_cli"}) - {
+    "_torch_types"
+}
+"""The parts of core that import torch nowhere, not even in a function."""
+
+SDKS = {
+    "inductor": ("torch",),
+    "onnxrt": ("onnxruntime", "onnx_ir"),
+    "openvino": ("openvino", "onnx_ir"),
+    "onnx": ("onnx_ir",),
+}
+"""What each wheel must not load before it is used."""
+
+
+def imports(path: Path) -> Iterator[str]:
+    """The modules that a file imports, in functions too, but not for the type checker alone."""
+    tree = ast.parse(path.read_text("utf-8"))
+    for block in [n for n in ast.walk(tree) if isinstance(n, ast.If) and "TYPE_CHECKING" in ast.unparse(n.test)]:
+        block.body = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def part(module: str) -> str:
+    """The part of core that a dotted name is in."""
+    name = module.split(".")[1] if "." in module else "__init__"
+    return name if (CORE / name).is_dir() or (CORE / f"{name}.py").exists() else "__init__"
+
+
+def files(source: Path) -> list[Path]:
+    return sorted(p for p in source.rglob("*.py"))
+
+
+def of_core(path: Path) -> str:
+    relative = path.relative_to(CORE)
+    return relative.parts[0] if len(relative.parts) > 1 else relative.stem
+
+
+def layer(name: str) -> int:
+    return next(i for i, names in enumerate(LAYERS) if name in names)
+
+
+def test_every_part_of_core_has_its_layer() -> None:
+    assert {of_core(path) for path in files(CORE)} == frozenset().union(*LAYERS)
+
+
+@pytest.mark.parametrize("path", files(CORE), ids=lambda p: str(p.relative_to(CORE)))
+def test_core_imports_downwards(path: Path) -> None:
+    own = of_core(path)
+    used = {part(m) for m in imports(path) if m == "fairlead" or m.startswith("fairlead.")}
+    assert {name for name in used if layer(name) > layer(own)} == set()
+
+
+@pytest.mark.parametrize("name", sorted(WITHOUT_TORCH))
+def test_what_needs_no_torch_imports_none(name: str) -> None:
+    found = [p for p in files(CORE) if of_core(p) == name]
+    assert found
+    assert [str(p) for p in found if any(m.split(".")[0] == "torch" for m in imports(p))] == []
+
+
+def test_core_names_no_backend_and_no_sdk() -> None:
+    used = {m.split(".")[0] for path in files(CORE) for m in imports(path)}
+    assert {m for m in used if m.startswith("fairlead_")} == set()
+    assert used & {"onnxruntime", "openvino", "onnx_ir", "onnx"} == set()
+
+
+@pytest.mark.parametrize("name", sorted(SDKS))
+def test_a_wheel_sees_only_what_is_public(name: str) -> None:
+    own = f"fairlead_{name}"
+    for path in files(REPOSITORY / "backends" / name / "src"):
+        ours = [m for m in imports(path) if m.split(".")[0].startswith("fairlead")]
+        core = [m for m in ours if m.split(".")[0] == "fairlead"]
+        assert [m for m in core if any(word.startswith("_") for word in m.split("."))] == [], path
+        others = {m.split(".")[0] for m in ours} - {"fairlead", own, "fairlead_onnx"}
+        assert others == set(), path
+
+
+LOADED = "import sys; import {module}; print(*(m for m in {forbidden!r} if m in sys.modules))"
+
+
+@pytest.mark.parametrize(
+    ("module", "forbidden"),
+    [
+        ("fairlead", ("torch", "numpy", "pluggy", "typer")),
+        ("fairlead.ir", ("torch", "numpy")),
+        ("fairlead.registry", ("torch", "numpy", "typer")),
+        ("fairlead._cli", ("torch", "typer", "rich")),
+        ("fairlead._cli.app", ("torch", "numpy")),
+        *((f"fairlead_{name}", sdks) for name, sdks in SDKS.items()),
+    ],
+)
+def test_an_import_loads_nothing_that_is_not_needed(run: Run, module: str, forbidden: tuple[str, ...]) -> None:
+    result = run("-c", LOADED.format(module=module, forbidden=forbidden))
+    assert (result.returncode, result.stdout.strip(), result.stderr) == (0, "", "")
+
+
+READS_NONE = """
+import importlib.metadata
+def read(*args, **kwargs):
+    raise AssertionError("entry points were read")
+importlib.metadata.entry_points = read
+import fairlead, fairlead.registry, fairlead.hooks
+"""
+
+
+def test_importing_fairlead_reads_no_entry_points(run: Run) -> None:
+    result = run("-c", READS_NONE)
+    assert (result.returncode, result.stderr) == (0, "")
