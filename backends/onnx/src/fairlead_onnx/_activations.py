@@ -1,0 +1,151 @@
+"""Rules of activation functions and softmax."""
+
+from __future__ import annotations
+
+import math
+
+from fairlead.ir import DType
+from fairlead_onnx._call import Call
+from fairlead_onnx._pointwise import extremum
+from fairlead_onnx._reductions import reduce
+from fairlead_onnx._rules import rule
+from fairlead_onnx._writer import Declined, Ref, Writer
+
+__all__ = ["normal_cdf", "normal_density", "tanh_of_gelu"]
+
+
+@rule("aten.relu.default")
+def relu(c: Call) -> Ref:
+    return c.writer.same("Relu", c.tensor(0))
+
+
+@rule("aten.gelu.default")
+def gelu(c: Call) -> Ref:
+    kind = str(c.args[1])
+    x = c.tensor(0)
+    if c.writer.kernel_dtype("Gelu", x.dtype) is x.dtype:
+        return c.writer.op("Gelu", x, **({"approximate": kind} if kind != "none" else {}))
+    raise Declined(f"{c.writer.target.name} has no Gelu for {x.dtype}")
+
+
+@rule("aten.silu.default")
+def silu(c: Call) -> Ref:
+    return c.writer.same("Mul", c.tensor(0), c.writer.same("Sigmoid", c.tensor(0)))
+
+
+@rule("aten.log_sigmoid_forward.default")
+def log_sigmoid(c: Call) -> tuple[Ref | None, ...]:
+    """``min(0, x) - log(1 + exp(-|x|))``; the buffer is eager's scratch space, empty on the CPU."""
+    if c.wants(1):
+        raise Declined("the scratch buffer of log_sigmoid")
+    w, x = c.writer, c.tensor(0)
+    low = extremum(c, "Min", x, w.number(0.0, x.dtype))
+    shrunk = w.same("Exp", w.same("Neg", w.same("Abs", x)))
+    return w.same("Sub", low, w.same("Log", w.same("Add", shrunk, w.number(1.0, x.dtype)))), None
+
+
+@rule("aten.elu.default")
+def elu(c: Call) -> Ref:
+    w, x = c.writer, c.tensor(0)
+    alpha, scale, input_scale = (float(c.number(i)) for i in (1, 2, 3))
+    if input_scale == 1.0:
+        y = w.same("Elu", x, alpha=alpha)
+        return y if scale == 1.0 else w.same("Mul", y, w.number(scale, x.dtype))
+    raise Declined("elu with an input scale")
+
+
+@rule("aten.leaky_relu.default")
+def leaky_relu(c: Call) -> Ref:
+    return c.writer.same("LeakyRelu", c.tensor(0), alpha=float(c.number(1)))
+
+
+@rule("aten._prelu_kernel.default")
+def prelu(c: Call) -> Ref:
+    w, x = c.writer, c.tensor(0)
+    positive = w.same("Greater", x, w.number(0.0, x.dtype), result=DType.bool)
+    return w.select(positive, x, w.same("Mul", x, c.tensor(1, x.dtype)))
+
+
+@rule("aten.hardtanh.default")
+def hardtanh(c: Call) -> Ref:
+    w, x = c.writer, c.tensor(0)
+    if x.dtype is not DType.f32:
+        return extremum(c, "Min", extremum(c, "Max", x, c.tensor(1, x.dtype)), c.tensor(2, x.dtype))
+    return w.op("Clip", x, c.tensor(1, x.dtype), c.tensor(2, x.dtype))
+
+
+@rule("aten.hardsigmoid.default")
+def hardsigmoid(c: Call) -> Ref:
+    return _gate(c.writer, c.tensor(0))
+
+
+@rule("aten.hardswish.default")
+def hardswish(c: Call) -> Ref:
+    return c.writer.same("Mul", c.tensor(0), _gate(c.writer, c.tensor(0)))
+
+
+def _gate(w: Writer, x: Ref) -> Ref:
+    return w.same("HardSigmoid", x, alpha=1 / 6, beta=0.5)
+
+
+@rule("aten.softplus.default")
+def softplus(c: Call) -> Ref:
+    """``log(1 + exp(x * beta)) / beta``, and x itself above the threshold."""
+    w, x = c.writer, c.tensor(0)
+    beta, threshold = w.number(float(c.number(1)), x.dtype), w.number(float(c.number(2)), x.dtype)
+    scaled = x if c.number(1) == 1 else w.same("Mul", x, beta)
+    smooth = w.same("Softplus", scaled)
+    smooth = smooth if c.number(1) == 1 else w.same("Div", smooth, beta)
+    return w.select(w.same("Greater", scaled, threshold, result=DType.bool), x, smooth)
+
+
+@rule("aten.mish.default")
+def mish(c: Call) -> Ref:
+    w, x = c.writer, c.tensor(0)
+    return w.same("Mul", x, w.same("Tanh", w.same("Softplus", x)))
+
+
+@rule("aten._softmax.default")
+def softmax(c: Call) -> Ref:
+    return _normalised(c, "Softmax")
+
+
+@rule("aten._log_softmax.default")
+def log_softmax(c: Call) -> Ref:
+    return _normalised(c, "LogSoftmax")
+
+
+@rule("aten._safe_softmax.default")
+def safe_softmax(c: Call) -> Ref:
+    """Softmax with rows of zeros where every element is minus infinity."""
+    w, x, axis = c.writer, c.tensor(0, c.dtype), c.axis(1)
+    if c.rank(0) == 0:
+        raise Declined("the softmax of a 0-d tensor")
+    top = reduce(w, "ReduceMax", x, (axis,))
+    dead = w.same("Equal", top, w.number(-math.inf, x.dtype), result=DType.bool)
+    return w.select(dead, w.number(0.0, x.dtype), w.same("Softmax", x, axis=axis))
+
+
+def _normalised(c: Call, op: str) -> Ref:
+    if c.rank(0) == 0 or 0 in c.type(0).shape:
+        raise Declined("the softmax of a 0-d or empty tensor")
+    return c.writer.same(op, c.tensor(0, c.dtype), axis=c.axis(1))
+
+
+def normal_cdf(w: Writer, x: Ref) -> Ref:
+    """The distribution function of the standard normal."""
+    erf = w.same("Erf", w.same("Mul", x, w.number(math.sqrt(0.5), x.dtype)))
+    return w.same("Mul", w.same("Add", erf, w.number(1.0, x.dtype)), w.number(0.5, x.dtype))
+
+
+def normal_density(w: Writer, x: Ref) -> Ref:
+    """The density of the standard normal."""
+    exponent = w.same("Mul", w.same("Mul", x, x), w.number(-0.5, x.dtype))
+    return w.same("Mul", w.same("Exp", exponent), w.number(1 / math.sqrt(2 * math.pi), x.dtype))
+
+
+def tanh_of_gelu(w: Writer, x: Ref) -> Ref:
+    """The inner tanh of the approximate gelu: ``tanh(sqrt(2/pi) * (x + 0.044715 x^3))``."""
+    cube = w.same("Mul", w.same("Mul", x, x), x)
+    inner = w.same("Add", x, w.same("Mul", cube, w.number(0.044715, x.dtype)))
+    return w.same("Tanh", w.same("Mul", inner, w.number(math.sqrt(2 / math.pi), x.dtype)))

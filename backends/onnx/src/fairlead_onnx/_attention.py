@@ -1,0 +1,99 @@
+"""Rules of scaled dot-product attention, forward and backward."""
+
+from __future__ import annotations
+
+import math
+
+from fairlead.ir import DType, TensorType, Value
+from fairlead_onnx._call import Call, computed_type
+from fairlead_onnx._creation import iota
+from fairlead_onnx._matmul import matmul
+from fairlead_onnx._reductions import reduce
+from fairlead_onnx._rules import rule
+from fairlead_onnx._writer import Declined, Ref, Writer
+
+__all__: list[str] = []
+
+
+@rule("nn.scaled_dot_product_attention")
+def attention(c: Call) -> tuple[Ref | None, ...]:
+    """``softmax(scale * q @ k.T + mask) @ v``, with zeros where a row is masked out altogether, as in eager."""
+    _check(c, 0, 1, 2, dropout=4)
+    w = c.writer
+    scores = _scores(c, query=0, key=1, mask=3, causal=5, scale=6)
+    weights = w.same("Softmax", scores, axis=-1)
+    out = matmul(w, weights, c.tensor(2))
+    dead = _dead_rows(c, 3)
+    if dead is not None:
+        out = w.select(dead, w.number(0.0, out.dtype), out)
+    return out, _logsumexp(w, scores, weights, dead) if c.wants(1) else None
+
+
+def _logsumexp(w: Writer, scores: Ref, weights: Ref, dead: Ref | None) -> Ref:
+    """From the largest element of a row: its weight is ``exp(score - logsumexp)``."""
+    lse = w.same("Sub", reduce(w, "ReduceMax", scores, (3,)), w.same("Log", reduce(w, "ReduceMax", weights, (3,))))
+    if dead is not None:
+        lse = w.select(dead, w.number(0.0, lse.dtype), lse)
+    return w.op("Squeeze", lse, w.ints(3))
+
+
+@rule("nn.scaled_dot_product_attention_backward")
+def attention_backward(c: Call) -> tuple[Ref | None, ...]:
+    """Gradients from the saved logsumexp. Source: Dao et al., FlashAttention, section B.4."""
+    _check(c, 1, 2, 3, dropout=7)
+    w, scale = c.writer, float(c.number(9))
+    grad, query, key, value, out = (c.tensor(i) for i in range(5))
+    scores = _scores(c, query=1, key=2, mask=6, causal=8, scale=9)
+    lse = w.op("Unsqueeze", w.cast(c.tensor(5), scores.dtype), w.ints(3))
+    weights = w.same("Exp", w.same("Sub", scores, lse))
+    delta = reduce(w, "ReduceSum", w.same("Mul", grad, out), (3,))
+    inner = w.same("Mul", weights, w.same("Sub", matmul(w, grad, value, tb=True), delta))
+    grad_query = matmul(w, inner, key, alpha=scale) if c.wants(0) else None
+    grad_key = matmul(w, inner, query, ta=True, alpha=scale) if c.wants(1) else None
+    grad_value = matmul(w, weights, grad, ta=True) if c.wants(2) else None
+    return grad_query, grad_key, grad_value
+
+
+def _check(c: Call, *qkv: int, dropout: int) -> None:
+    if c.args[dropout] != 0.0:
+        raise Declined("dropout inside attention")
+    types = [c.type(i) for i in qkv]
+    if any(t.rank != 4 for t in types):
+        raise Declined("attention of other than 4-D tensors")
+    if any(0 in t.shape for t in types):
+        raise Declined("attention of empty tensors")
+    if len({t.shape[1] for t in types}) > 1:
+        raise Declined("attention with fewer key heads than query heads")
+
+
+def _scores(c: Call, *, query: int, key: int, mask: int, causal: int, scale: int) -> Ref:
+    w = c.writer
+    scores = matmul(w, c.tensor(query), c.tensor(key), tb=True, alpha=float(c.number(scale)))
+    given = c.args[mask]
+    if given is not None:
+        if c.type(mask).dtype is DType.bool:
+            return w.select(c.tensor(mask), scores, w.number(-math.inf, scores.dtype))
+        scores = w.same("Add", scores, c.tensor(mask, scores.dtype))
+    if c.args[causal]:
+        scores = w.same("Add", scores, _causal_mask(w, c.type(query), c.type(key), scores.dtype))
+    return scores
+
+
+def _causal_mask(w: Writer, query: TensorType, key: TensorType, dtype: DType) -> Ref:
+    """0 at and below the diagonal, minus infinity above it."""
+    rows = w.op("Unsqueeze", iota(w, query.shape[2]), w.ints(1))
+    below = w.same("LessOrEqual", iota(w, key.shape[2]), rows, result=DType.bool)
+    return w.select(below, w.number(0.0, dtype), w.number(-math.inf, dtype))
+
+
+def _dead_rows(c: Call, mask: int) -> Ref | None:
+    """Rows of the mask that let nothing through; None where there is no mask. Written once for all layers that share a mask."""
+    given = c.args[mask]
+    if not isinstance(given, Value):
+        return None
+    w, rank = c.writer, c.rank(mask)
+    if c.type(mask).dtype is DType.bool:
+        some = reduce(w, "ReduceMax", w.cast(c.tensor(mask), DType.i32), (rank - 1,))
+        return w.op("Not", w.cast(some, DType.bool))
+    top = reduce(w, "ReduceMax", c.tensor(mask, computed_type(c.type(0))), (rank - 1,))
+    return w.same("Equal", top, w.number(-math.inf, top.dtype), result=DType.bool)

@@ -1,0 +1,305 @@
+"""Rules that read and write at computed places."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from fairlead.ir import Dim, DType, Value
+from fairlead_onnx._call import Call
+from fairlead_onnx._creation import filled, iota
+from fairlead_onnx._rules import rule
+from fairlead_onnx._writer import Declined, Ref, Writer
+
+__all__: list[str] = []
+
+
+@rule("aten.embedding.default")
+def embedding(c: Call) -> Ref:
+    return c.writer.op("Gather", c.tensor(0), _places(c, 1), axis=0)
+
+
+@rule("aten.embedding_dense_backward.default")
+def embedding_backward(c: Call) -> Ref:
+    """Arguments: grad, indices, number of rows, padding index, scale by frequency."""
+    if c.args[4]:
+        raise Declined("an embedding gradient scaled by frequency")
+    w, grad, places = c.writer, c.tensor(0, c.dtype), _places(c, 1)
+    rank, padding = c.rank(1), c.number(3)
+    if 0 in c.type(0).shape:
+        raise Declined("the gradient of an empty lookup")
+    column = w.op("Unsqueeze", places, w.ints(rank))
+    if padding >= 0:
+        hidden = w.same("Equal", column, w.number(int(padding), DType.i64), result=DType.bool)
+        grad = w.select(hidden, w.number(0.0, grad.dtype), grad)
+    zeros = filled(w, w.number(0.0, grad.dtype), c.out.shape)
+    return w.op("ScatterND", zeros, column, grad, reduction="add")
+
+
+@rule("aten.index_select.default")
+def index_select(c: Call) -> Ref:
+    w, x, places = c.writer, c.tensor(0), _places(c, 2)
+    if c.rank(0) == 0:
+        raise Declined("index_select of a 0-d tensor")
+    if c.rank(2) == 0:
+        places = w.op("Unsqueeze", places, w.ints(0))
+    return w.op("Gather", x, places, axis=c.axis(1))
+
+
+@rule("aten.gather.default")
+def gather(c: Call) -> Ref:
+    w = c.writer
+    if c.rank(0) != c.rank(2) or not c.rank(0) or 0 in c.type(0).shape or 0 in c.type(2).shape:
+        raise Declined("gather of 0-d or empty tensors")
+    return w.op("GatherElements", c.tensor(0), _places(c, 2), axis=c.axis(1))
+
+
+@rule("aten.scatter.src", "aten.scatter.value", "aten.scatter_add.default", "aten.scatter_reduce.two")
+def scatter(c: Call) -> Ref:
+    """Arguments: self, dim, index, src, and for scatter_reduce the reduction and whether self takes part."""
+    w, x = c.writer, c.tensor(0, c.dtype)
+    if c.rank(0) != c.rank(2) or not c.rank(0) or 0 in c.type(0).shape or 0 in c.type(2).shape:
+        raise Declined("scatter of 0-d or empty tensors")
+    reduction = _reduction(c)
+    source = _source(c)
+    dtype = x.dtype if reduction == "none" else w.kernel_dtype("ScatterElements", x.dtype)
+    flags: dict[str, str] = {} if reduction == "none" else {"reduction": reduction}
+    out = w.op("ScatterElements", w.cast(x, dtype), _places(c, 2), w.cast(source, dtype), axis=c.axis(1), **flags)
+    return w.cast(out, x.dtype)
+
+
+def _reduction(c: Call) -> str:
+    if c.node.op == "aten.scatter_add.default":
+        return "add"
+    if c.node.op != "aten.scatter_reduce.two":
+        return "none"
+    if not c.args[5] or c.args[4] not in ("sum", "prod"):
+        raise Declined(f"scatter_reduce {c.args[4]!r} with include_self={c.args[5]}")
+    return {"sum": "add", "prod": "mul"}[str(c.args[4])]
+
+
+def _source(c: Call) -> Ref:
+    """The source, cut to the size of the index; a number is spread over it."""
+    w, index = c.writer, c.type(2).shape
+    source = c.tensor(3, c.dtype)
+    given = c.args[3]
+    if not isinstance(given, Value) or given.tensor.rank == 0:
+        return filled(w, source, index)
+    shape = given.tensor.shape
+    cut = [i for i, (have, want) in enumerate(zip(shape, index, strict=True)) if have != want]
+    if not cut:
+        return source
+    return w.op("Slice", source, w.ints(*[0] * len(cut)), w.shape([index[i] for i in cut]), w.ints(*cut))
+
+
+@rule("aten.index.Tensor")
+def index(c: Call) -> Ref:
+    """Advanced indexing. The indexed dimensions are moved to the front, where GatherND reads them."""
+    w, x, rank = c.writer, c.tensor(0), c.rank(0)
+    places = _index_tensors(c)
+    axes = sorted(places)
+    if 0 in c.type(0).shape:
+        raise Declined("indexing an empty tensor")
+    if len(axes) == 1:
+        return w.op("Gather", x, _to_i64(c, places[axes[0]]), axis=axes[0])
+    front = (*axes, *(d for d in range(rank) if d not in axes))
+    if front != tuple(range(rank)):
+        x = w.op("Transpose", x, perm=front)
+    out = w.op("GatherND", x, _stacked(c, [places[a] for a in axes]))
+    return _placed_back(w, out, axes, _broadcast_rank(places.values()), c.out.rank)
+
+
+def _placed_back(w: Writer, out: Ref, axes: list[int], index_rank: int, rank: int) -> Ref:
+    """Adjacent indices stand where the first of them was, others in front, as in NumPy."""
+    first = axes[0]
+    if axes != list(range(first, first + len(axes))) or first == 0:
+        return out
+    order = (*range(index_rank, index_rank + first), *range(index_rank), *range(index_rank + first, rank))
+    return w.op("Transpose", out, perm=order)
+
+
+@rule("aten.index_put.default", "aten._unsafe_index_put.default")
+def index_put(c: Call) -> Ref:
+    """Arguments: self, indices, values, accumulate."""
+    w, rank = c.writer, c.rank(0)
+    masked = _single_mask(c)
+    if masked is not None:
+        return masked
+    places = _index_tensors(c)
+    axes = sorted(places)
+    if 0 in c.type(0).shape:
+        raise Declined("indexing an empty tensor")
+    if axes != list(range(axes[0], axes[0] + len(axes))):
+        raise Declined("index_put with separated indices")
+    rest = [d for d in range(rank) if d not in axes]
+    front = (*axes, *rest)
+    moved = front != tuple(range(rank))
+    x = w.op("Transpose", c.tensor(0), perm=front) if moved else c.tensor(0)
+    where = _stacked(c, [places[a] for a in axes])
+    index_shape = _broadcast_shape(places.values())
+    updates = _updates(c, axes[0], index_shape, [c.type(0).shape[d] for d in rest])
+    flags: dict[str, str] = {"reduction": "add"} if c.args[3] else {}
+    dtype = w.kernel_dtype("ScatterND", x.dtype) if flags else x.dtype
+    out = w.cast(w.op("ScatterND", w.cast(x, dtype), where, w.cast(updates, dtype), **flags), x.dtype)
+    return w.op("Transpose", out, perm=tuple(front.index(d) for d in range(rank))) if moved else out
+
+
+def _single_mask(c: Call) -> Ref | None:
+    """``x[mask] = number`` is a select."""
+    given = cast("tuple[Value | None, ...]", c.args[1])
+    if len(given) != 1 or given[0] is None or given[0].tensor.dtype is not DType.bool:
+        return None
+    values = cast(Value, c.args[2])
+    if values.tensor.rank and values.tensor.shape != (1,):
+        raise Declined("index_put of many values at a mask")
+    if c.args[3]:
+        raise Declined("index_put that accumulates at a mask")
+    w = c.writer
+    mask = c.operand(given[0])
+    extra = c.rank(0) - given[0].tensor.rank
+    if extra:
+        mask = w.op("Unsqueeze", mask, w.ints(*range(given[0].tensor.rank, c.rank(0))))
+    return w.select(mask, c.tensor(2, c.dtype), c.tensor(0))
+
+
+def _updates(c: Call, first: int, index_shape: tuple[Dim, ...], rest: list[Dim]) -> Ref:
+    """The values, spread over indices and the dimensions behind them, in the order of ScatterND."""
+    w = c.writer
+    values, shape = c.tensor(2, c.dtype), c.type(2).shape
+    head, tail = rest[:first], rest[first:]
+    full = (*head, *index_shape, *tail)
+    if shape != full:
+        values = w.op("Expand", values, w.shape(full)) if full else values
+    if not first:
+        return values
+    order = (*range(first, first + len(index_shape)), *range(first), *range(first + len(index_shape), len(full)))
+    return w.op("Transpose", values, perm=order)
+
+
+def _index_tensors(c: Call) -> dict[int, Value]:
+    given = cast("tuple[Value | None, ...]", c.args[1])
+    places = {i: v for i, v in enumerate(given) if v is not None}
+    if not places:
+        raise Declined("indexing with nothing")
+    if any(v.tensor.dtype in (DType.bool, DType.u8) for v in places.values()):
+        raise Declined("indexing with a mask: the size of the result depends on its values")
+    return places
+
+
+def _to_i64(c: Call, value: Value) -> Ref:
+    return c.operand(value, DType.i64)
+
+
+def _stacked(c: Call, indices: list[Value]) -> Ref:
+    """Indices, broadcast against each other, as the last dimension of one tensor."""
+    w = c.writer
+    shape = _broadcast_shape(indices)
+    columns = []
+    for value in indices:
+        ref = _to_i64(c, value)
+        if value.tensor.shape != shape:
+            ref = w.op("Expand", ref, w.shape(shape))
+        columns.append(w.op("Unsqueeze", ref, w.ints(len(shape))))
+    return columns[0] if len(columns) == 1 else w.op("Concat", *columns, axis=len(shape))
+
+
+def _broadcast_rank(values: object) -> int:
+    return max(v.tensor.rank for v in cast("list[Value]", values))
+
+
+def _broadcast_shape(values: object) -> tuple[Dim, ...]:
+    shapes = [v.tensor.shape for v in cast("list[Value]", values)]
+    rank = max(map(len, shapes))
+    padded = [(*[1] * (rank - len(s)), *s) for s in shapes]
+    return tuple(next((d for d in column if d != 1), 1) for column in zip(*padded, strict=True))
+
+
+def _places(c: Call, operand: int) -> Ref:
+    return c.tensor(operand, DType.i64)
+
+
+@rule("aten.nll_loss_forward.default")
+def nll_loss(c: Call) -> tuple[Ref | None, ...]:
+    """Arguments: input, target, weight, reduction, ignored class. Results: loss, total weight."""
+    w, x = c.writer, c.tensor(0)
+    if c.rank(0) != 2 or 0 in c.type(0).shape:
+        raise Declined("nll_loss of other than a full batch of rows")
+    kept, safe, weight = _classes(c, 0, 1, 2, c.number(4))
+    picked = w.op("GatherElements", x, w.op("Unsqueeze", safe, w.ints(1)), axis=1)
+    losses = w.same("Neg", w.op("Squeeze", picked, w.ints(1)))
+    zero = w.number(0.0, x.dtype)
+    losses = w.select(kept, w.same("Mul", losses, weight), zero)
+    reduction = c.number(3)
+    if reduction == 0:
+        return losses, (zero if c.wants(1) else None)
+    total = reduce_all(w, weight)
+    summed = reduce_all(w, losses)
+    return (w.same("Div", summed, total) if reduction == 1 else summed), total
+
+
+@rule("aten.nll_loss_backward.default")
+def nll_loss_backward(c: Call) -> Ref:
+    """Arguments: grad, input, target, weight, reduction, ignored class, total weight."""
+    w = c.writer
+    if c.rank(1) != 2 or 0 in c.type(1).shape:
+        raise Declined("nll_loss of other than a full batch of rows")
+    grad = c.tensor(0)
+    kept, safe, weight = _classes(c, 1, 2, 3, c.number(5))
+    scale = w.same("Neg", w.same("Mul", weight, grad))
+    if c.number(4) == 1:
+        scale = w.same("Div", scale, c.tensor(6, scale.dtype))
+    scale = w.select(kept, scale, w.number(0.0, scale.dtype))
+    column = w.op("Unsqueeze", scale, w.ints(1))
+    zeros = filled(w, w.number(0.0, column.dtype), c.type(1).shape)
+    return w.op("ScatterElements", zeros, w.op("Unsqueeze", safe, w.ints(1)), column, axis=1)
+
+
+def _classes(c: Call, x: int, target: int, weight: int, ignored: float) -> tuple[Ref, Ref, Ref]:
+    """Which rows count, their classes (0 where they do not), and the weight of each row."""
+    w, dtype = c.writer, c.tensor(x).dtype
+    classes = _places(c, target)
+    kept = w.op("Not", w.same("Equal", classes, w.number(int(ignored), DType.i64), result=DType.bool))
+    safe = w.select(kept, classes, w.number(0, DType.i64))
+    if c.args[weight] is None:
+        return kept, safe, w.cast(kept, dtype)
+    rows = w.op("Gather", c.tensor(weight, dtype), safe, axis=0)
+    return kept, safe, w.select(kept, rows, w.number(0.0, dtype))
+
+
+def reduce_all(w: Writer, x: Ref) -> Ref:
+    """The sum of a vector, 0-d."""
+    return w.same_axes("ReduceSum", x, (0,), False)
+
+
+@rule("aten.index_copy.default")
+def index_copy(c: Call) -> Ref:
+    """Arguments: self, dim, index, source."""
+    w, axis, rank = c.writer, c.axis(1), c.rank(0)
+    if rank == 0 or 0 in c.type(0).shape or 0 in c.type(2).shape:
+        raise Declined("index_copy of 0-d or empty tensors")
+    x, source = c.tensor(0), c.tensor(3, c.dtype)
+    order = (axis, *(d for d in range(rank) if d != axis))
+    places = w.op("Reshape", _places(c, 2), w.ints(-1, 1))
+    if not axis:
+        return w.op("ScatterND", x, places, source)
+    out = w.op("ScatterND", w.op("Transpose", x, perm=order), places, w.op("Transpose", source, perm=order))
+    return w.op("Transpose", out, perm=tuple(order.index(d) for d in range(rank)))
+
+
+@rule("aten.unfold.default")
+def unfold(c: Call) -> Ref:
+    """Windows of a static size: the places of every window, gathered, then moved last."""
+    w, axis, (size, step) = c.writer, c.axis(1), (c.ints(2)[0], c.ints(3)[0])
+    if c.rank(0) == 0:
+        raise Declined("unfold of a 0-d tensor")
+    count = c.out.shape[axis]
+    starts = w.same("Mul", iota(w, count), w.number(step, DType.i64))
+    places = w.same("Add", w.op("Unsqueeze", starts, w.ints(1)), iota(w, size))
+    out = w.op("Gather", c.tensor(0), places, axis=axis)
+    rank = c.rank(0) + 1
+    order = (*(d for d in range(rank) if d != axis + 1), axis + 1)
+    return w.op("Transpose", out, perm=order) if order != tuple(range(rank)) else out
+
+
+@rule("aten.nonzero.default", "aten.masked_select.default", "aten.unique_consecutive.default")
+def data_dependent(c: Call) -> Ref:
+    raise Declined("the size of the result depends on the values of the operand")

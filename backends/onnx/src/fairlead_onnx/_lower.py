@@ -1,0 +1,148 @@
+"""The two entrances: `supports` for a node, `lower` for a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fairlead.backend import Level, Support
+from fairlead.ir import DType, Graph, Node, ScalarType, TensorType, Value
+from fairlead_onnx import (  # noqa: F401 - each enters its rules
+    _activations,
+    _attention,
+    _backward,
+    _convolution,
+    _creation,
+    _indexing,
+    _matmul,
+    _norms,
+    _pointwise,
+    _pooling,
+    _reductions,
+    _views,
+)
+from fairlead_onnx._call import Call
+from fairlead_onnx._rules import RULES
+from fairlead_onnx._target import Target
+from fairlead_onnx._writer import ONNX_DTYPES, Declined, Ref, Writer, computed
+
+if TYPE_CHECKING:
+    import onnx_ir
+
+__all__ = ["Lowered", "lower", "supports"]
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """An ONNX model of a graph.
+
+    ``inputs`` names, for each input of the graph, the model's input, or None where nothing reads it; ``outputs`` names the model's
+    output for each output of the graph. Every input is an input of the model, weights too: bind those by reference. Integer inputs
+    are 0-d tensors of 64-bit integers.
+    """
+
+    model: onnx_ir.Model
+    inputs: tuple[str | None, ...]
+    outputs: tuple[str, ...]
+
+    def externalize(self, indices: Iterable[int]) -> None:
+        """Make these inputs of the graph initializers whose bytes lie outside of the model.
+
+        The runtime must be given their memory by name before it loads the model: there is no file behind them.
+        """
+        from fairlead_onnx._model import externalize
+
+        externalize(self.model, [name for i in indices if (name := self.inputs[i]) is not None])
+
+    def to_bytes(self) -> bytes:
+        """The model as the bytes of an ONNX file."""
+        import onnx_ir
+
+        data: bytes = onnx_ir.serde.serialize_model(self.model).SerializeToString()
+        return data
+
+
+def supports(node: Node, *, target: Target) -> Support:
+    """Whether the rules can write this node exactly for a runtime. A pure function of its arguments."""
+    if node.op in target.declined:
+        return Support.no(target.declined[node.op])
+    rule = RULES.get(node.op)
+    if rule is None:
+        return Support.no(f"{node.op} has no ONNX lowering", Level.PLANNED)
+    reason = _unusable_type(node, target)
+    if reason is not None:
+        return Support.no(reason)
+    values = {v.id: Ref(f"v{v.id}", _computed(v)) for v in node.operands()}
+    try:
+        rule(Call(node, Writer(target, lambda name: Ref(name, DType.i64)), values))
+    except Declined as declined:
+        return Support.no(str(declined))
+    return Support.yes()
+
+
+def lower(graph: Graph, *, target: Target) -> Lowered:
+    """Write a graph whose nodes `supports` accepted. Its outputs have to be distinct values that nodes compute."""
+    from fairlead_onnx._model import build
+
+    sources = {s.name: s.source for s in graph.symbols}
+    names = [f"in{i}" for i in range(len(graph.inputs))]
+    values: dict[int, Ref] = {}
+
+    def symbol(name: str) -> Ref:
+        index, dim = sources[name]
+        if dim is None:
+            return writer.op("Reshape", Ref(names[index], DType.i64), writer.ints(1))
+        return writer.op("Shape", Ref(names[index], DType.i64), dtype=DType.i64, start=dim, end=dim + 1)
+
+    writer = Writer(target, symbol)
+    for name, given in zip(names, graph.inputs, strict=True):
+        stored = Ref(name, _stored(given.value))
+        values[given.value.id] = _widened(writer, stored)
+    for node in graph.nodes:
+        _write(node, writer, values)
+    outputs = tuple(_output(writer, v, values[v.id], i) for i, v in enumerate(_results(graph)))
+    return build(graph, writer, names, outputs)
+
+
+def _write(node: Node, writer: Writer, values: dict[int, Ref]) -> None:
+    written = RULES[node.op](Call(node, writer, values))
+    refs = (written,) if isinstance(written, Ref) else written
+    for result, ref in zip(node.results, refs, strict=True):
+        if result is not None:
+            assert ref is not None, f"the rule of {node.op} leaves out a result that is used"
+            values[result.id] = writer.cast(ref, computed(result.tensor.dtype))
+
+
+def _widened(writer: Writer, stored: Ref) -> Ref:
+    dtype = computed(stored.dtype)
+    return stored if dtype is stored.dtype else writer.op("Cast", stored, dtype=dtype, to=ONNX_DTYPES[dtype])
+
+
+def _output(writer: Writer, value: Value, ref: Ref, index: int) -> Ref:
+    """A name of its own for each output, in the element type that it is stored in."""
+    dtype = value.tensor.dtype
+    if ref.dtype is not dtype:
+        ref = writer.op("Cast", ref, dtype=dtype, to=ONNX_DTYPES[dtype])
+    return writer.rename(ref, f"out{index}")
+
+
+def _results(graph: Graph) -> Iterator[Value]:
+    for output in graph.outputs:
+        assert isinstance(output.value, Value), "the outputs of a Part are tensors"
+        yield output.value
+
+
+def _stored(value: Value) -> DType:
+    return value.type.dtype if isinstance(value.type, TensorType) else DType.i64
+
+
+def _computed(value: Value) -> DType:
+    return DType.i64 if isinstance(value.type, ScalarType) else computed(value.type.dtype)
+
+
+def _unusable_type(node: Node, target: Target) -> str | None:
+    for value in (*node.operands(), *(r for r in node.results if r is not None)):
+        if isinstance(value.type, TensorType) and value.type.dtype not in target.dtypes:
+            return f"{target.name} does not compute in {value.type.dtype}"
+    return None

@@ -1,0 +1,77 @@
+"""Rules of matrix products."""
+
+from __future__ import annotations
+
+from fairlead.ir import TensorType
+from fairlead.ir.dims import product
+from fairlead_onnx._call import Call
+from fairlead_onnx._rules import rule
+from fairlead_onnx._writer import CONTRIB, Declined, Ref, Writer
+
+__all__ = ["matmul"]
+
+
+def matmul(w: Writer, a: Ref, b: Ref, *, ta: bool = False, tb: bool = False, alpha: float = 1.0, rank: int = 4) -> Ref:
+    """``alpha * op(a) @ op(b)`` over the last two dimensions of operands of one rank; one fused op where the runtime has it."""
+    if w.target.contrib and (ta or tb or alpha != 1.0):
+        w.kernel_dtype("FusedMatMul", a.dtype)
+        flags = {k: 1 for k, on in (("transA", ta), ("transB", tb)) if on}
+        return w.op("FusedMatMul", a, b, domain=CONTRIB, alpha=float(alpha), **flags)
+    perm = (*range(rank - 2), rank - 1, rank - 2)
+    if alpha != 1.0:
+        a = w.same("Mul", a, w.number(alpha, a.dtype))
+    a = w.op("Transpose", a, perm=perm) if ta else a
+    b = w.op("Transpose", b, perm=perm) if tb else b
+    return w.same("MatMul", a, b)
+
+
+@rule("aten.mm.default", "aten.bmm.default")
+def product_of_two(c: Call) -> Ref:
+    _refuse_empty(c, 0, 1)
+    return c.writer.same("MatMul", c.tensor(0, c.dtype), c.tensor(1, c.dtype))
+
+
+@rule("aten.mv.default", "aten.dot.default")
+def product_with_vector(c: Call) -> Ref:
+    _refuse_empty(c, 0, 1)
+    return c.writer.same("MatMul", c.tensor(0, c.dtype), c.tensor(1, c.dtype))
+
+
+@rule("aten.addmm.default", "aten.baddbmm.default")
+def add_product(c: Call) -> Ref:
+    _refuse_empty(c, 1, 2)
+    w = c.writer
+    beta, alpha = c.number(3), c.number(4)
+    out = w.same("MatMul", c.tensor(1, c.dtype), c.tensor(2, c.dtype))
+    if alpha != 1:
+        out = w.same("Mul", out, c.operand(alpha, c.dtype))
+    if beta == 0:
+        return out
+    bias = c.tensor(0, c.dtype)
+    return w.same("Add", out, bias if beta == 1 else w.same("Mul", bias, c.operand(beta, c.dtype)))
+
+
+@rule("aten.linear.default")
+def linear(c: Call) -> Ref:
+    """``x @ weight.T + bias``. The weight is used as it lies, so that the runtime packs it without a transposed copy."""
+    _refuse_empty(c, 0, 1)
+    if c.rank(1) != 2:
+        raise Declined("linear with a weight that is no matrix")
+    w = c.writer
+    x, weight, bias = c.tensor(0, c.dtype), c.tensor(1, c.dtype), c.maybe(2, c.dtype)
+    if not w.target.contrib:
+        out = w.same("MatMul", x, w.op("Transpose", weight, perm=(1, 0)))
+        return out if bias is None else w.same("Add", out, bias)
+    shape = c.type(0).shape
+    flat = x if len(shape) == 2 else w.reshape(x, (product(shape[:-1]), shape[-1]))
+    wide = w.kernel_dtype("Gemm", x.dtype)
+    operands = [w.cast(r, wide) for r in (flat, weight, *([bias] if bias is not None else []))]
+    out = w.cast(w.op("Gemm", *operands, transB=1), x.dtype)
+    return out if len(shape) == 2 else w.reshape(out, c.out.shape)
+
+
+def _refuse_empty(c: Call, *operands: int) -> None:
+    for i in operands:
+        type_: TensorType = c.type(i)
+        if 0 in type_.shape:
+            raise Declined("a matrix product of an empty operand")

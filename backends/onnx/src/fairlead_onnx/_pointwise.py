@@ -1,0 +1,410 @@
+"""Rules of arithmetic, comparisons and logic, element by element."""
+
+from __future__ import annotations
+
+import math
+
+from fairlead.ir import DType, Value
+from fairlead_onnx._call import Call, Rule, promoted
+from fairlead_onnx._rules import rule
+from fairlead_onnx._writer import Declined, Ref, Writer, computed
+
+__all__ = ["extremum", "is_nan", "truncate"]
+
+
+def _unary(op: str) -> Rule:
+    def write(c: Call) -> Ref:
+        return c.writer.same(op, c.tensor(0, c.dtype))
+
+    return write
+
+
+for _aten, _onnx in {
+    "acos": "Acos",
+    "acosh": "Acosh",
+    "asin": "Asin",
+    "asinh": "Asinh",
+    "atan": "Atan",
+    "atanh": "Atanh",
+    "cos": "Cos",
+    "cosh": "Cosh",
+    "erf": "Erf",
+    "exp": "Exp",
+    "log": "Log",
+    "reciprocal": "Reciprocal",
+    "sigmoid": "Sigmoid",
+    "sin": "Sin",
+    "sinh": "Sinh",
+    "sqrt": "Sqrt",
+    "tan": "Tan",
+    "tanh": "Tanh",
+}.items():
+    rule(f"aten.{_aten}.default")(_unary(_onnx))
+
+
+@rule("aten.abs.default")
+def absolute(c: Call) -> Ref:
+    return c.tensor(0) if c.dtype in (DType.bool, DType.u8) else c.writer.same("Abs", c.tensor(0))
+
+
+@rule("aten.neg.default")
+def negative(c: Call) -> Ref:
+    return c.writer.same("Neg", c.tensor(0))
+
+
+@rule("aten.sign.default")
+def sign(c: Call) -> Ref:
+    if c.dtype is DType.bool:
+        return c.tensor(0)
+    return _where_nan(c.writer, c.tensor(0), c.writer.same("Sign", c.tensor(0)), 0.0)
+
+
+def _where_nan(w: Writer, x: Ref, other: Ref, value: float) -> Ref:
+    return w.op("Where", is_nan(w, x), w.number(value, x.dtype), other, dtype=x.dtype) if x.dtype.is_floating else other
+
+
+@rule("aten.rsqrt.default")
+def rsqrt(c: Call) -> Ref:
+    return c.writer.same("Reciprocal", c.writer.same("Sqrt", c.tensor(0, c.dtype)))
+
+
+@rule("aten.exp2.default")
+def exp2(c: Call) -> Ref:
+    return c.writer.same("Pow", c.writer.number(2.0, c.dtype), c.tensor(0, c.dtype))
+
+
+@rule("aten.erfc.default")
+def erfc(c: Call) -> Ref:
+    raise Declined("1 - erf(x) loses the digits of erfc(x) for large x")
+
+
+@rule("aten.log2.default")
+def log2(c: Call) -> Ref:
+    return _scaled_log(c, math.log(2.0))
+
+
+@rule("aten.log10.default")
+def log10(c: Call) -> Ref:
+    return _scaled_log(c, math.log(10.0))
+
+
+def _scaled_log(c: Call, base: float) -> Ref:
+    return c.writer.same("Div", c.writer.same("Log", c.tensor(0, c.dtype)), c.writer.number(base, c.dtype))
+
+
+@rule("aten.log1p.default")
+def log1p(c: Call) -> Ref:
+    """``log(u) * x / (u - 1)`` with ``u = 1 + x`` cancels the rounding of u (Kahan; Higham, Accuracy and Stability, 1.14.1)."""
+    w, x = c.writer, c.tensor(0, c.dtype)
+    one = w.number(1.0, c.dtype)
+    u = w.same("Add", x, one)
+    log = w.same("Log", u)
+    exact = w.same("Div", w.same("Mul", log, x), w.same("Sub", u, one))
+    plain = w.op("Or", w.same("LessOrEqual", u, w.number(0.0, c.dtype), result=DType.bool), _is_infinite(w, u), dtype=DType.bool)
+    rest = w.select(plain, log, exact)
+    return w.select(w.same("Equal", u, one, result=DType.bool), x, rest)
+
+
+@rule("aten.expm1.default")
+def expm1(c: Call) -> Ref:
+    """``(u - 1) * x / log(u)`` with ``u = exp(x)`` cancels the rounding of u (Kahan)."""
+    w, x = c.writer, c.tensor(0, c.dtype)
+    one = w.number(1.0, c.dtype)
+    u = w.same("Exp", x)
+    less = w.same("Sub", u, one)
+    exact = w.same("Div", w.same("Mul", less, x), w.same("Log", u))
+    large = w.same("Greater", w.same("Abs", x), w.number(1.0, c.dtype), result=DType.bool)
+    return w.select(w.same("Equal", u, one, result=DType.bool), x, w.select(large, less, exact))
+
+
+@rule("aten.ceil.default")
+def ceil(c: Call) -> Ref:
+    return c.writer.same("Ceil", c.exact(0)) if c.dtype.is_floating else c.tensor(0)
+
+
+@rule("aten.floor.default")
+def floor(c: Call) -> Ref:
+    return c.writer.same("Floor", c.exact(0)) if c.dtype.is_floating else c.tensor(0)
+
+
+@rule("aten.round.default")
+def round_half_to_even(c: Call) -> Ref:
+    return c.writer.same("Round", c.exact(0)) if c.dtype.is_floating else c.tensor(0)
+
+
+@rule("aten.trunc.default")
+def trunc(c: Call) -> Ref:
+    return truncate(c.writer, c.exact(0)) if c.dtype.is_floating else c.tensor(0)
+
+
+def truncate(w: Writer, x: Ref) -> Ref:
+    """Towards zero, the sign of zero kept."""
+    negative = w.same("Less", x, w.number(0.0, x.dtype), result=DType.bool)
+    return w.select(negative, w.same("Ceil", x), w.same("Floor", x))
+
+
+@rule("aten.add.Tensor")
+def add(c: Call) -> Ref:
+    if c.dtype is DType.bool:
+        return c.writer.op("Or", c.tensor(0, DType.bool), c.tensor(1, DType.bool))
+    return c.writer.same("Add", c.tensor(0, c.dtype), _times_alpha(c))
+
+
+@rule("aten.sub.Tensor")
+def sub(c: Call) -> Ref:
+    return c.writer.same("Sub", c.tensor(0, c.dtype), _times_alpha(c))
+
+
+def _times_alpha(c: Call) -> Ref:
+    alpha = c.number(2) if len(c.args) > 2 else 1
+    other = c.tensor(1, c.dtype)
+    return other if alpha == 1 else c.writer.same("Mul", other, c.operand(alpha, c.dtype))
+
+
+@rule("aten.mul.Tensor")
+def mul(c: Call) -> Ref:
+    if c.dtype is DType.bool:
+        return c.writer.op("And", c.tensor(0, DType.bool), c.tensor(1, DType.bool))
+    return c.writer.same("Mul", c.tensor(0, c.dtype), c.tensor(1, c.dtype))
+
+
+@rule("aten.div.Tensor")
+def div(c: Call) -> Ref:
+    return c.writer.same("Div", c.tensor(0, c.dtype), c.tensor(1, c.dtype))
+
+
+@rule("aten.div.Tensor_mode")
+def div_mode(c: Call) -> Ref:
+    mode = c.args[2]
+    if mode is None:
+        return div(c)
+    if c.dtype.is_floating:
+        return truncate(c.writer, div(c)) if mode == "trunc" else _floor_divide(c.writer, c.exact(0, c.dtype), c.exact(1, c.dtype))
+    return _divide_integers(c, _divisor(c), floor=mode == "floor")
+
+
+def _divide_integers(c: Call, divisor: int, *, floor: bool) -> Ref:
+    w, a = c.writer, c.tensor(0, c.dtype)
+    if divisor == -1:  # the smallest integer by -1 is a trap of the processor
+        return w.same("Neg", a)
+    b = w.number(divisor, c.dtype)
+    return w.same("Div", w.same("Sub", a, w.same("Mod", a, b)), b) if floor else w.same("Div", a, b)
+
+
+def _divisor(c: Call) -> int:
+    """A divisor of integers that is a number: eager raises on a zero, and a runtime stops the process."""
+    given = c.args[1]
+    if isinstance(given, (bool, int)) and given != 0:
+        return int(given)
+    raise Declined("integer division by a tensor: eager raises on a zero, an ONNX kernel does not")
+
+
+def _floor_divide(w: Writer, a: Ref, b: Ref) -> Ref:
+    """Python's ``//`` for floats, which is not the floor of the quotient. Source: c10::div_floor_floating."""
+    zero, one = w.number(0.0, a.dtype), w.number(1.0, a.dtype)
+    quotient = w.same("Div", a, b)
+    mod = w.same("Mod", a, b, fmod=1)
+    whole = w.same("Div", w.same("Sub", a, mod), b)
+    whole = w.select(_sign_differs(w, mod, b), w.same("Sub", whole, one), whole)
+    low = w.same("Floor", whole)
+    up = w.same("Greater", w.same("Sub", whole, low), w.number(0.5, a.dtype), result=DType.bool)
+    low = w.select(up, w.same("Add", low, one), low)
+    signed_zero = w.same("Mul", quotient, zero)
+    low = w.select(w.same("Equal", whole, zero, result=DType.bool), signed_zero, low)
+    return w.select(w.same("Equal", b, zero, result=DType.bool), quotient, low)
+
+
+def _sign_differs(w: Writer, mod: Ref, b: Ref) -> Ref:
+    zero = w.number(0, b.dtype) if not b.dtype.is_floating else w.number(0.0, b.dtype)
+    nonzero = w.op("Not", w.same("Equal", mod, zero, result=DType.bool))
+    below = [w.same("Less", r, zero, result=DType.bool) for r in (mod, b)]
+    return w.op("And", nonzero, w.op("Xor", *below))
+
+
+@rule("aten.remainder.Tensor")
+def remainder(c: Call) -> Ref:
+    w = c.writer
+    if not c.dtype.is_floating:
+        return w.same("Mod", c.tensor(0, c.dtype), w.number(_divisor(c), c.dtype))
+    b = c.exact(1, c.dtype)
+    mod = w.same("Mod", c.exact(0, c.dtype), b, fmod=1)
+    return w.select(_sign_differs(w, mod, b), w.same("Add", mod, b), mod)
+
+
+@rule("aten.fmod.Tensor")
+def fmod(c: Call) -> Ref:
+    if c.dtype.is_floating:
+        return c.writer.same("Mod", c.exact(0, c.dtype), c.exact(1, c.dtype), fmod=1)
+    return c.writer.same("Mod", c.tensor(0, c.dtype), c.writer.number(_divisor(c), c.dtype), fmod=1)
+
+
+@rule("aten.pow.Tensor_Tensor", "aten.pow.Tensor_Scalar", "aten.pow.Scalar")
+def power(c: Call) -> Ref:
+    exponent = c.args[1]
+    if isinstance(exponent, (int, float)) and not isinstance(exponent, bool):
+        special = _simple_power(c, exponent)
+        if special is not None:
+            return special
+    if not c.dtype.is_floating:
+        raise Declined("an integer power is computed in floating point by ONNX runtimes")
+    return c.writer.same("Pow", c.tensor(0, c.dtype), c.tensor(1, c.dtype))
+
+
+def _simple_power(c: Call, exponent: float) -> Ref | None:
+    w, x = c.writer, c.tensor(0, c.dtype)
+    if exponent in (1, 2, 3) or (not c.dtype.is_floating and exponent in range(1, 17)):
+        return _repeated_product(w, x, int(exponent))
+    if not c.dtype.is_floating:
+        return None
+    match exponent:
+        case 0.5:
+            return w.same("Sqrt", x)
+        case -0.5:
+            return w.same("Reciprocal", w.same("Sqrt", x))
+        case -1:
+            return w.same("Reciprocal", x)
+        case -2:
+            return w.same("Reciprocal", w.same("Mul", x, x))
+    return None
+
+
+def _repeated_product(w: Writer, x: Ref, exponent: int) -> Ref:
+    if exponent == 1:
+        return x
+    half = _repeated_product(w, x, exponent // 2)
+    square = w.same("Mul", half, half)
+    return w.same("Mul", square, x) if exponent % 2 else square
+
+
+def _comparison(op: str) -> Rule:
+    def write(c: Call) -> Ref:
+        dtype = computed(promoted(c.args[:2]))
+        return c.writer.same(op, c.exact(0, dtype), c.exact(1, dtype), result=DType.bool)
+
+    return write
+
+
+for _aten, _onnx in {"eq": "Equal", "lt": "Less", "le": "LessOrEqual", "gt": "Greater", "ge": "GreaterOrEqual"}.items():
+    rule(f"aten.{_aten}.Tensor")(_comparison(_onnx))
+
+
+@rule("aten.ne.Tensor")
+def not_equal(c: Call) -> Ref:
+    equal = _comparison("Equal")(c)
+    assert isinstance(equal, Ref)
+    return c.writer.op("Not", equal)
+
+
+@rule("aten.isnan.default")
+def isnan(c: Call) -> Ref:
+    x = c.exact(0)
+    return is_nan(c.writer, x) if x.dtype.is_floating else _never(c.writer, x)
+
+
+@rule("aten.isinf.default")
+def isinf(c: Call) -> Ref:
+    x = c.exact(0)
+    return _is_infinite(c.writer, x) if x.dtype.is_floating else _never(c.writer, x)
+
+
+def _never(w: Writer, x: Ref) -> Ref:
+    return w.op("Not", w.same("Equal", x, x, result=DType.bool))
+
+
+def is_nan(w: Writer, x: Ref) -> Ref:
+    """Where a floating tensor is not a number."""
+    return w.op("IsNaN", x, dtype=DType.bool)
+
+
+def _is_infinite(w: Writer, x: Ref) -> Ref:
+    return w.op("IsInf", x, dtype=DType.bool)
+
+
+@rule("aten.maximum.default")
+def maximum(c: Call) -> Ref:
+    return extremum(c, "Max", c.tensor(0, c.dtype), c.tensor(1, c.dtype))
+
+
+@rule("aten.minimum.default")
+def minimum(c: Call) -> Ref:
+    return extremum(c, "Min", c.tensor(0, c.dtype), c.tensor(1, c.dtype))
+
+
+def extremum(c: Call, op: str, a: Ref, b: Ref) -> Ref:
+    """The larger or smaller of two; a NaN in either is the result, as torch has it."""
+    w = c.writer
+    if a.dtype is DType.bool:
+        return w.op("Or" if op == "Max" else "And", a, b)
+    out = w.same(op, a, b)
+    if not (a.dtype.is_floating and w.target.max_drops_nan):
+        return out
+    return w.select(is_nan(w, a), a, w.select(is_nan(w, b), b, out))
+
+
+@rule("aten.clamp.Tensor", "aten.clamp.default")
+def clamp(c: Call) -> Ref:
+    x, low, high = c.tensor(0, c.dtype), c.args[1], c.args[2]
+    plain = all(b is None or isinstance(b, (int, float)) for b in (low, high))
+    if plain and c.dtype is DType.f32 and _ordered(low, high):
+        bounds = [None if b is None else c.operand(b, c.dtype) for b in (low, high)]
+        return c.writer.op("Clip", x, *bounds)
+    if low is not None:
+        x = extremum(c, "Max", x, c.tensor(1, c.dtype))
+    return x if high is None else extremum(c, "Min", x, c.tensor(2, c.dtype))
+
+
+def _ordered(low: object, high: object) -> bool:
+    return not (isinstance(low, (int, float)) and isinstance(high, (int, float))) or low <= high
+
+
+@rule("aten.where.self")
+def where(c: Call) -> Ref:
+    return c.writer.select(c.tensor(0, DType.bool), c.tensor(1, c.dtype), c.tensor(2, c.dtype))
+
+
+@rule("aten.masked_fill.Scalar", "aten.masked_fill.Tensor")
+def masked_fill(c: Call) -> Ref:
+    return c.writer.select(c.tensor(1, DType.bool), c.tensor(2, c.dtype), c.tensor(0, c.dtype))
+
+
+def _logical(op: str) -> Rule:
+    def write(c: Call) -> Ref:
+        return c.writer.op(op, c.tensor(0, DType.bool), c.tensor(1, DType.bool))
+
+    return write
+
+
+def _bitwise(op: str) -> Rule:
+    def write(c: Call) -> Ref:
+        a, b = c.tensor(0, c.dtype), c.tensor(1, c.dtype)
+        return c.writer.op(op, a, b) if c.dtype is DType.bool else c.writer.same(f"Bitwise{op}", a, b)
+
+    return write
+
+
+for _name in ("and", "or", "xor"):
+    rule(f"aten.logical_{_name}.default")(_logical(_name.capitalize()))
+    rule(f"aten.bitwise_{_name}.Tensor")(_bitwise(_name.capitalize()))
+
+
+@rule("aten.logical_not.default")
+def logical_not(c: Call) -> Ref:
+    return c.writer.op("Not", c.tensor(0, DType.bool))
+
+
+@rule("aten.bitwise_not.default")
+def bitwise_not(c: Call) -> Ref:
+    return c.writer.op("Not", c.tensor(0)) if c.dtype is DType.bool else c.writer.same("BitwiseNot", c.tensor(0))
+
+
+@rule("aten._to_copy.default", "prims.convert_element_type.default")
+def to_copy(c: Call) -> Ref:
+    source = c.args[0]
+    assert isinstance(source, Value)
+    out = c.exact(0, c.dtype) if not c.dtype.is_floating else c.tensor(0, c.dtype)
+    return c.writer.rounded(out, c.out.dtype)
+
+
+@rule("aten.clone.default", "aten.alias.default")
+def identity(c: Call) -> Ref:
+    return c.tensor(0)

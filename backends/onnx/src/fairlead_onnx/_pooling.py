@@ -1,0 +1,173 @@
+"""Rules of pooling, forward and backward."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from fairlead.ir import DType
+from fairlead.ir.dims import product
+from fairlead_onnx._call import Call
+from fairlead_onnx._creation import filled
+from fairlead_onnx._reductions import reduce
+from fairlead_onnx._rules import rule
+from fairlead_onnx._writer import Declined, Ref, Writer
+
+__all__: list[str] = []
+
+
+@rule("aten.max_pool2d_with_indices.default", "aten.max_pool3d_with_indices.default")
+def max_pool(c: Call) -> tuple[Ref | None, ...]:
+    """Arguments: input, kernel, stride, padding, dilation, ceil mode. Results: values, places within a channel."""
+    w, space = c.writer, _space(c)
+    kernel, stride, padding, dilation = _window(c, space)
+    ends = _end_pads(c, kernel, stride, padding, dilation, space)
+    x = c.tensor(0)
+    w.kernel_dtype("MaxPool", x.dtype)
+    dtypes = [x.dtype, DType.i64] if c.wants(1) else [x.dtype]
+    refs = w.ops(
+        "MaxPool", x, dtypes=dtypes, kernel_shape=kernel, strides=stride, pads=(*padding, *ends), dilations=dilation
+    )
+    if not c.wants(1):
+        return refs[0], None
+    plane = product(c.type(0).shape[-space:])  # ONNX counts through the whole batch, torch within a channel
+    size = w.number(plane, DType.i64) if isinstance(plane, int) else w.scalar(w.dim(plane))
+    return refs[0], w.same("Mod", refs[1], size)
+
+
+def _space(c: Call) -> int:
+    space = 3 if "3d" in c.node.op else 2
+    if c.rank(0) != space + 2:
+        raise Declined("pooling without a batch dimension")
+    if 0 in c.type(0).shape:
+        raise Declined("pooling of an empty tensor")
+    return space
+
+
+def _window(c: Call, space: int) -> tuple[tuple[int, ...], ...]:
+    kernel = c.ints(1, space)
+    stride = c.ints(2, space) or kernel
+    return kernel, stride, c.ints(3, space), c.ints(4, space)
+
+
+def _end_pads(
+    c: Call, kernel: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...], dilation: tuple[int, ...], space: int
+) -> tuple[int, ...]:
+    """The padding behind, which grows in ceil mode until the last window fits."""
+    if not c.args[5]:
+        return padding
+    size = c.static(0)[-space:]
+    count = cast("tuple[int, ...]", c.out.shape[-space:])
+    ends = []
+    for n, m, k, s, p, d in zip(size, count, kernel, stride, padding, dilation, strict=True):
+        end = max(p, (m - 1) * s + d * (k - 1) + 1 - n - p)
+        if end >= k:
+            raise Declined("ceil mode whose last window is all padding")
+        ends.append(end)
+    return tuple(ends)
+
+
+@rule("aten.max_pool2d_with_indices_backward.default")
+def max_pool_backward(c: Call) -> Ref:
+    """Arguments: grad, input, kernel, stride, padding, dilation, ceil mode, places."""
+    if c.rank(1) != 4 or 0 in c.type(0).shape:
+        raise Declined("pooling of an empty tensor or without a batch dimension")
+    w, shape, small = c.writer, c.type(1).shape, c.type(0).shape
+    planes = (*shape[:2], product(shape[2:]))
+    zeros = filled(w, w.number(0.0, c.dtype), planes)
+    points = (*small[:2], product(small[2:]))
+    grad, places = w.reshape(c.tensor(0), points), w.reshape(c.tensor(7), points)
+    summed = w.op("ScatterElements", zeros, places, grad, axis=2, reduction="add")
+    return w.reshape(summed, shape)
+
+
+@rule("aten.avg_pool2d.default", "aten.avg_pool3d.default")
+def avg_pool(c: Call) -> Ref:
+    """Arguments: input, kernel, stride, padding, ceil mode, count padding, divisor."""
+    w, space = c.writer, _space(c)
+    kernel = c.ints(1, space)
+    stride = c.ints(2, space) or kernel
+    padding = c.ints(3, space)
+    if c.args[4]:
+        _refuse_partial_windows(c, kernel, stride, padding, space)
+    x, divisor = c.tensor(0), c.args[6]
+    w.kernel_dtype("AveragePool", x.dtype)
+    counted = int(bool(c.args[5]) or divisor is not None)
+    pads = (*padding, *padding)
+    out = w.op("AveragePool", x, kernel_shape=kernel, strides=stride, pads=pads, count_include_pad=counted)
+    if divisor is None:
+        return out
+    return w.same("Mul", out, w.number(cast(int, product(kernel)) / float(c.number(6)), x.dtype))
+
+
+def _refuse_partial_windows(
+    c: Call, kernel: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...], space: int
+) -> None:
+    for n, m, k, s, p in zip(c.static(0)[-space:], c.out.shape[-space:], kernel, stride, padding, strict=True):
+        if m != (n + 2 * p - k) // s + 1:
+            raise Declined("average pooling in ceil mode with a last window that is cut off")
+
+
+@rule("aten._adaptive_avg_pool2d.default")
+def adaptive_avg_pool(c: Call) -> Ref:
+    """As two products with matrices of averages, one for each direction; a plain mean for a single output."""
+    w, x, rank = c.writer, c.tensor(0), c.rank(0)
+    sizes = c.ints(1)
+    if sizes == (1, 1):
+        return reduce(w, "ReduceMean", x, (rank - 2, rank - 1))
+    rows, columns = c.static(0)[-2:]
+    if 0 in c.static(0):
+        raise Declined("pooling of an empty tensor")
+    left = _averages(w, rows, sizes[0], x.dtype)
+    right = w.op("Transpose", _averages(w, columns, sizes[1], x.dtype), perm=(1, 0))
+    return w.same("MatMul", w.same("MatMul", left, x), right)
+
+
+@rule("aten._adaptive_avg_pool2d_backward.default")
+def adaptive_avg_pool_backward(c: Call) -> Ref:
+    w, grad = c.writer, c.tensor(0)
+    if 0 in c.static(0):
+        raise Declined("pooling of an empty tensor")
+    (rows, columns), (high, wide) = c.static(1)[-2:], c.static(0)[-2:]
+    left = w.op("Transpose", _averages(w, rows, high, grad.dtype), perm=(1, 0))
+    return w.same("MatMul", w.same("MatMul", left, grad), _averages(w, columns, wide, grad.dtype))
+
+
+def _averages(w: Writer, size: int, count: int, dtype: DType) -> Ref:
+    """The matrix whose row i averages the i-th window. Source: the start and end index of ATen's adaptive pooling."""
+    values: list[float] = []
+    for i in range(count):
+        start, end = i * size // count, -(-(i + 1) * size // count)
+        values += [1 / (end - start) if start <= j < end else 0.0 for j in range(size)]
+    return w.const(values, dtype, (count, size))
+
+
+@rule("aten.avg_pool2d_backward.default")
+def avg_pool_backward(c: Call) -> Ref:
+    """Arguments: grad, input, kernel, stride, padding, ceil mode, count padding, divisor. As two products with window matrices."""
+    w, grad = c.writer, c.tensor(0)
+    size, count = c.static(1)[-2:], c.static(0)[-2:]
+    if 0 in c.static(0):
+        raise Declined("pooling of an empty tensor")
+    kernel = c.ints(2, 2)
+    stride, padding = c.ints(3, 2) or kernel, c.ints(4, 2)
+    counted, divisor = bool(c.args[6]), c.args[7]
+    sides = [
+        w.const(_windows(size[i], count[i], (kernel[i], stride[i], padding[i]), counted, divisor is not None), grad.dtype, (count[i], size[i]))
+        for i in range(2)
+    ]
+    out = w.same("MatMul", w.same("MatMul", w.op("Transpose", sides[0], perm=(1, 0)), grad), sides[1])
+    return out if divisor is None else w.same("Div", out, w.number(float(c.number(7)), grad.dtype))
+
+
+def _windows(size: int, count: int, window: tuple[int, int, int], counted: bool, plain: bool) -> list[float]:
+    """A row for each window with one over its length (or one) where it reads. Source: ATen's avg_pool2d_backward."""
+    kernel, stride, padding = window
+    values: list[float] = []
+    for i in range(count):
+        start = i * stride - padding
+        end = min(start + kernel, size + padding)
+        length = end - start
+        start, end = max(start, 0), min(end, size)
+        weight = 1.0 if plain else 1 / (length if counted else end - start)
+        values += [weight if start <= j < end else 0.0 for j in range(size)]
+    return values

@@ -1,0 +1,254 @@
+"""Rules that fold dimensions: sums, extrema, arguments, scans, sorting."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from fairlead.ir import DType
+from fairlead.ir.dims import product
+from fairlead_onnx._call import Call, Rule, as_dim
+from fairlead_onnx._creation import filled
+from fairlead_onnx._pointwise import is_nan
+from fairlead_onnx._rules import rule
+from fairlead_onnx._writer import Declined, Ref, Writer
+
+__all__ = ["reduce"]
+
+
+def reduce(w: Writer, op: str, x: Ref, axes: tuple[int, ...], *, keep: bool = True) -> Ref:
+    """One of ONNX's reductions over ``axes``; the element itself where there are none."""
+    return w.same_axes(op, x, axes, keep) if axes else x
+
+
+def _keep(c: Call, index: int) -> bool:
+    return len(c.args) > index and bool(c.args[index])
+
+
+def _is_empty(c: Call) -> bool:
+    return 0 in c.type(0).shape
+
+
+@rule("aten.sum.dim_IntList", "aten.sum.default")
+def total(c: Call) -> Ref:
+    if _is_empty(c):
+        return filled(c.writer, c.operand(0, c.dtype), c.out.shape)
+    axes = c.axes(1) if len(c.args) > 2 else tuple(range(c.rank(0)))
+    return reduce(c.writer, "ReduceSum", c.tensor(0, c.dtype), axes, keep=len(c.args) > 2 and _keep(c, 2))
+
+
+@rule("aten.mean.dim", "aten.mean.default")
+def mean(c: Call) -> Ref:
+    if _is_empty(c):
+        return filled(c.writer, c.operand(float("nan"), c.dtype), c.out.shape)
+    axes = c.axes(1) if len(c.args) > 2 else tuple(range(c.rank(0)))
+    return reduce(c.writer, "ReduceMean", c.tensor(0, c.dtype), axes, keep=len(c.args) > 2 and _keep(c, 2))
+
+
+@rule("aten.prod.dim_int", "aten.prod.default")
+def prod(c: Call) -> Ref:
+    if _is_empty(c):
+        return filled(c.writer, c.operand(1, c.dtype), c.out.shape)
+    given = isinstance(c.args[1], int) if len(c.args) > 2 else False
+    axes = c.axes(1) if given else tuple(range(c.rank(0)))
+    return reduce(c.writer, "ReduceProd", c.tensor(0, c.dtype), axes, keep=given and _keep(c, 2))
+
+
+@rule("aten.any.dims", "aten.any.dim", "aten.any.default")
+def any_(c: Call) -> Ref:
+    return _truth(c, "ReduceMax", empty=False)
+
+
+@rule("aten.all.dims", "aten.all.dim", "aten.all.default")
+def all_(c: Call) -> Ref:
+    return _truth(c, "ReduceMin", empty=True)
+
+
+def _truth(c: Call, op: str, *, empty: bool) -> Ref:
+    w = c.writer
+    if _is_empty(c):
+        return w.cast(filled(w, w.number(empty, DType.bool), c.out.shape), c.dtype)
+    axes = c.axes(1) if len(c.args) > 1 else tuple(range(c.rank(0)))
+    folded = reduce(w, op, w.cast(w.cast(c.tensor(0), DType.bool), DType.i32), axes, keep=_keep(c, 2))
+    return w.cast(w.cast(folded, DType.bool), c.dtype)
+
+
+@rule("aten.amax.default")
+def amax(c: Call) -> Ref:
+    return _extreme(c, "ReduceMax", c.axes(1), keep=_keep(c, 2))
+
+
+@rule("aten.amin.default")
+def amin(c: Call) -> Ref:
+    return _extreme(c, "ReduceMin", c.axes(1), keep=_keep(c, 2))
+
+
+@rule("aten.max.default")
+def max_all(c: Call) -> Ref:
+    return _extreme(c, "ReduceMax", tuple(range(c.rank(0))), keep=False)
+
+
+@rule("aten.min.default")
+def min_all(c: Call) -> Ref:
+    return _extreme(c, "ReduceMin", tuple(range(c.rank(0))), keep=False)
+
+
+def _extreme(c: Call, op: str, axes: tuple[int, ...], *, keep: bool) -> Ref:
+    """The largest or smallest element, or a NaN where there is one: runtimes ignore it unless it comes first."""
+    if _is_empty(c):
+        raise Declined("the extremum of an empty tensor")
+    w, x = c.writer, c.tensor(0)
+    out = reduce(w, op, x, axes, keep=keep)
+    if not x.dtype.is_floating or not axes:
+        return out
+    return w.select(_has_nan(w, x, axes, keep=keep), w.number(float("nan"), x.dtype), out)
+
+
+def _has_nan(w: Writer, x: Ref, axes: tuple[int, ...], *, keep: bool) -> Ref:
+    return w.cast(reduce(w, "ReduceMax", w.cast(is_nan(w, x), DType.i32), axes, keep=keep), DType.bool)
+
+
+@rule("aten.max.dim")
+def max_dim(c: Call) -> tuple[Ref | None, ...]:
+    return _extreme_and_place(c, "Max")
+
+
+@rule("aten.min.dim")
+def min_dim(c: Call) -> tuple[Ref | None, ...]:
+    return _extreme_and_place(c, "Min")
+
+
+def _extreme_and_place(c: Call, op: str) -> tuple[Ref | None, ...]:
+    axis, keep = c.axis(1), _keep(c, 2)
+    values = _extreme(c, f"Reduce{op}", (axis,) if c.rank(0) else (), keep=keep) if c.wants(0) else None
+    places = _place(c, f"Arg{op}", axis, keep=keep) if c.wants(1) else None
+    return values, places
+
+
+@rule("aten.argmax.default")
+def argmax(c: Call) -> Ref:
+    return _argument(c, "ArgMax")
+
+
+@rule("aten.argmin.default")
+def argmin(c: Call) -> Ref:
+    return _argument(c, "ArgMin")
+
+
+def _argument(c: Call, op: str) -> Ref:
+    if c.args[1] is not None:
+        return _place(c, op, c.axis(1), keep=_keep(c, 2))
+    flat = c.writer.op("Reshape", c.exact(0), c.writer.ints(-1))
+    place = _place_of(c.writer, op, flat, 0, keep=False)
+    return c.writer.reshape(place, c.out.shape) if _keep(c, 2) else place
+
+
+def _place(c: Call, op: str, axis: int, *, keep: bool) -> Ref:
+    if _is_empty(c):
+        raise Declined("the place of the extremum of an empty tensor")
+    if c.rank(0) == 0:
+        return c.operand(0, DType.i64)
+    return _place_of(c.writer, op, c.exact(0), axis, keep=keep)
+
+
+def _place_of(w: Writer, op: str, x: Ref, axis: int, *, keep: bool) -> Ref:
+    """The first place of the extremum; the first NaN where there is one."""
+    wide = w.kernel_dtype(op, x.dtype)
+    place = w.op(op, w.cast(x, wide), dtype=DType.i64, axis=axis, keepdims=int(keep))
+    if not x.dtype.is_floating:
+        return place
+    nan = w.cast(is_nan(w, x), DType.i32)
+    first = w.op("ArgMax", nan, dtype=DType.i64, axis=axis, keepdims=int(keep))
+    return w.select(_has_nan(w, x, (axis,), keep=keep), first, place)
+
+
+@rule("aten.var.correction")
+def var(c: Call) -> Ref:
+    return _variance(c)[0]
+
+
+@rule("aten.var_mean.correction")
+def var_mean(c: Call) -> tuple[Ref | None, ...]:
+    return _variance(c)
+
+
+def _variance(c: Call) -> tuple[Ref, Ref]:
+    if _is_empty(c):
+        raise Declined("the variance of an empty tensor")
+    w, axes, keep = c.writer, c.axes(1), _keep(c, 3)
+    correction = 1 if c.args[2] is None else c.number(2)
+    x = c.tensor(0, c.dtype)
+    average = reduce(w, "ReduceMean", x, axes)
+    centred = w.same("Sub", x, average)
+    squares = reduce(w, "ReduceSum", w.same("Mul", centred, centred), axes, keep=keep)
+    count = product(c.type(0).shape[a] for a in axes)
+    variance = w.same("Div", squares, _degrees(c, count, correction))
+    if not keep and axes:
+        average = w.op("Squeeze", average, w.ints(*axes))
+    return variance, average
+
+
+def _degrees(c: Call, count: int | str, correction: float) -> Ref:
+    if isinstance(count, int):
+        return c.operand(float(max(count - correction, 0)), c.dtype)
+    w = c.writer
+    number = w.cast(w.scalar(w.dim(count)), c.dtype)
+    return w.same("Max", w.same("Sub", number, c.operand(float(correction), c.dtype)), w.number(0.0, c.dtype))
+
+
+@rule("aten.logsumexp.default")
+def logsumexp(c: Call) -> Ref:
+    if _is_empty(c):
+        raise Declined("logsumexp of an empty tensor")
+    w, axes, x = c.writer, c.axes(1), c.tensor(0, c.dtype)
+    if not axes:
+        return x
+    top = reduce(w, "ReduceMax", x, axes)
+    infinite = w.op("IsInf", top, dtype=DType.bool)
+    top = w.select(infinite, w.number(0.0, x.dtype), top)
+    sums = reduce(w, "ReduceSum", w.same("Exp", w.same("Sub", x, top)), axes)
+    out = w.same("Add", w.same("Log", sums), top)
+    return out if _keep(c, 2) else w.op("Squeeze", out, w.ints(*axes))
+
+
+@rule("aten.cumsum.default")
+def cumsum(c: Call) -> Ref:
+    x = c.tensor(0, c.dtype)
+    if c.rank(0) == 0:
+        return x
+    wide = c.writer.kernel_dtype("CumSum", x.dtype)
+    out = c.writer.op("CumSum", c.writer.cast(x, wide), c.writer.number(c.axis(1), DType.i64))
+    return c.writer.cast(out, x.dtype)
+
+
+def _sorted(arguments: int) -> Rule:
+    def write(c: Call) -> tuple[Ref | None, ...]:
+        dim, descending = c.args[arguments], bool(c.args[arguments + 1])
+        rank = c.rank(0)
+        if rank == 0:
+            return c.tensor(0), c.operand(0, DType.i64)
+        axis = cast(int, dim) % rank
+        return _ranked(c, c.type(0).shape[axis], axis, largest=descending)
+
+    return write
+
+
+rule("aten.sort.default")(_sorted(1))
+rule("aten.sort.stable")(_sorted(2))
+
+
+@rule("aten.topk.default")
+def topk(c: Call) -> tuple[Ref | None, ...]:
+    if c.rank(0) == 0:
+        return c.tensor(0), c.operand(0, DType.i64)
+    return _ranked(c, as_dim(c.args[1], c.node.op), c.axis(2), largest=bool(c.args[3]))
+
+
+def _ranked(c: Call, count: int | str, axis: int, *, largest: bool) -> tuple[Ref, Ref]:
+    if _is_empty(c) or count == 0:
+        raise Declined("sorting an empty tensor")
+    w, x = c.writer, c.exact(0)
+    wide = w.kernel_dtype("TopK", x.dtype)
+    values, places = w.ops(
+        "TopK", w.cast(x, wide), w.dim(count), dtypes=(wide, DType.i64), axis=axis, largest=int(largest), sorted=1
+    )
+    return w.cast(values, x.dtype), places

@@ -1,0 +1,35 @@
+"""What the runtime that reads the ONNX model has and has not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from fairlead.ir import DType
+
+__all__ = ["ARITHMETIC", "Target"]
+
+ARITHMETIC = frozenset({DType.f32, DType.f64, DType.i32, DType.i64})
+"""The element types that an ONNX op of numbers is taken to have where a target says nothing else."""
+
+COMPUTED = frozenset({DType.bool, DType.u8, DType.i8, DType.i16, DType.i32, DType.i64, DType.f16, DType.bf16, DType.f32, DType.f64})
+"""The element types that the rules know how to compute in; a runtime may have fewer."""
+
+
+class Target(msgspec.Struct, frozen=True, kw_only=True):
+    """A runtime, as far as the rules have to know it.
+
+    ``name`` stands in reasons. ``contrib``: it has the ops of ``com.microsoft``. ``dtypes``: element types that it stores and
+    converts. ``kernels``: the element types that an ONNX op computes in, where they are not `ARITHMETIC`; other integers are widened
+    to one of them, and halves are always computed in f32. ``declined``: ops of the IR that it is slow or wrong at, with the reason.
+    ``max_drops_nan``: its Max and Min ignore a NaN.
+    """
+
+    name: str
+    opset: int = 20
+    contrib: bool = False
+    dtypes: frozenset[DType] = COMPUTED
+    kernels: Mapping[str, frozenset[DType]] = {}
+    declined: Mapping[str, str] = {}
+    max_drops_nan: bool = False

@@ -1,0 +1,227 @@
+"""Writes ONNX nodes and constants as plain data; the model is built from them at the end."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeAlias
+
+from fairlead.ir import Dim, DType
+from fairlead_onnx._target import ARITHMETIC, Target
+
+__all__ = ["CONTRIB", "Declined", "Ref", "Step", "Writer", "computed"]
+
+CONTRIB = "com.microsoft"
+
+Attribute: TypeAlias = "int | float | str | tuple[int, ...]"
+Number: TypeAlias = "bool | int | float"
+
+
+class Declined(Exception):
+    """Raised by a rule that cannot write a node exactly; the text is the reason that a user reads."""
+
+
+class Ref(NamedTuple):
+    """A tensor of the ONNX graph: its name and the element type that it is computed in."""
+
+    name: str
+    dtype: DType
+
+
+class Step(NamedTuple):
+    """One ONNX node."""
+
+    op: str
+    domain: str
+    inputs: tuple[str, ...]
+    attributes: tuple[tuple[str, Attribute], ...]
+    outputs: tuple[str, ...]
+
+
+class Constant(NamedTuple):
+    """One ONNX initializer: few numbers, never a weight."""
+
+    name: str
+    dtype: DType
+    shape: tuple[int, ...]
+    values: tuple[Number, ...]
+
+
+def computed(dtype: DType) -> DType:
+    """The element type in which values of ``dtype`` are computed: halves in f32, everything else in itself."""
+    return DType.f32 if dtype in (DType.f16, DType.bf16) else dtype
+
+
+class Writer:
+    """Collects the steps and constants of one ONNX graph. Equal steps are written once."""
+
+    def __init__(self, target: Target, symbol: Callable[[str], Ref]) -> None:
+        self.target = target
+        self.steps: list[Step] = []
+        self.constants: dict[object, Constant] = {}
+        self._symbol = symbol
+        self._written: dict[object, tuple[Ref, ...]] = {}
+        self._count = 0
+
+    def op(self, op: str, *inputs: Ref | None, dtype: DType | None = None, domain: str = "", **attributes: Attribute) -> Ref:
+        """One node of one result, of element type ``dtype``, by default that of its first input."""
+        if dtype is None:
+            first = inputs[0]
+            assert first is not None
+            dtype = first.dtype
+        return self.ops(op, *inputs, dtypes=(dtype,), domain=domain, **attributes)[0]
+
+    def ops(
+        self, op: str, *inputs: Ref | None, dtypes: Sequence[DType], domain: str = "", **attributes: Attribute
+    ) -> tuple[Ref, ...]:
+        """One node with a result for each of ``dtypes``."""
+        names = [r.name if r is not None else "" for r in inputs]
+        while names and not names[-1]:
+            names.pop()
+        key = (op, domain, tuple(names), tuple(sorted(attributes.items())), tuple(dtypes))
+        refs = self._written.get(key)
+        if refs is None:
+            refs = tuple(Ref(self._name(), d) for d in dtypes)
+            self.steps.append(Step(op, domain, key[2], key[3], tuple(r.name for r in refs)))
+            self._written[key] = refs
+        return refs
+
+    def same(self, op: str, *inputs: Ref, result: DType | None = None, domain: str = "", **attributes: Attribute) -> Ref:
+        """One node whose inputs share an element type; widened, and narrowed again, where the runtime has no kernel for it.
+
+        The result has the type of the inputs, or ``result`` for an op whose result type is its own (a comparison). Raises
+        `Declined` where no exact wider type has a kernel.
+        """
+        dtype = inputs[0].dtype
+        wide = self.kernel_dtype(op, dtype)
+        refs = [self.cast(r, wide) for r in inputs]
+        out = self.op(op, *refs, dtype=result or wide, domain=domain, **attributes)
+        return out if result else self.cast(out, dtype)
+
+    def same_axes(self, op: str, x: Ref, axes: tuple[int, ...], keep: bool) -> Ref:
+        """A reduction over ``axes``, widened as in `same`."""
+        wide = self.kernel_dtype(op, x.dtype)
+        return self.cast(self.op(op, self.cast(x, wide), self.ints(*axes), keepdims=int(keep)), x.dtype)
+
+    def select(self, condition: Ref, yes: Ref, no: Ref) -> Ref:
+        """``yes`` where the condition holds, ``no`` elsewhere, widened as in `same`."""
+        dtype = yes.dtype
+        wide = self.kernel_dtype("Where", dtype)
+        out = self.op("Where", condition, self.cast(yes, wide), self.cast(no, wide), dtype=wide)
+        return self.cast(out, dtype)
+
+    def kernel_dtype(self, op: str, dtype: DType) -> DType:
+        """The element type in which the runtime computes ``op`` exactly for values of ``dtype``."""
+        kernels = self.target.kernels.get(op, ARITHMETIC)
+        for wide in (dtype, *_WIDER.get(dtype, ())):
+            if wide in kernels:
+                return wide
+        raise Declined(f"{self.target.name} has no {op} for {dtype}")
+
+    def const(self, values: Sequence[Number], dtype: DType, shape: tuple[int, ...] | None = None) -> Ref:
+        """A small constant, 1-D unless ``shape`` says otherwise."""
+        shape = (len(values),) if shape is None else shape
+        key = (dtype, shape, tuple(map(_bits, values)))
+        known = self.constants.get(key)
+        if known is None:
+            known = self.constants[key] = Constant(self._name(), dtype, shape, tuple(values))
+        return Ref(known.name, dtype)
+
+    def number(self, value: Number, dtype: DType) -> Ref:
+        """A 0-d constant."""
+        return self.const((value,), dtype, ())
+
+    def ints(self, *values: int) -> Ref:
+        """A 1-D constant of 64-bit integers: axes, shapes, bounds."""
+        return self.const(values, DType.i64)
+
+    def cast(self, ref: Ref, dtype: DType) -> Ref:
+        """The same numbers in another element type, converted as torch does."""
+        if ref.dtype == dtype:
+            return ref
+        if dtype is DType.bool and ref.dtype.is_floating:
+            return self.op("Not", self.op("Equal", ref, self.number(0.0, ref.dtype), dtype=DType.bool))
+        if ref.dtype.is_floating and dtype is DType.u8:  # torch goes through a wide integer, so that negative numbers wrap
+            ref = self.cast(ref, DType.i64)
+        return self.op("Cast", ref, dtype=dtype, to=ONNX_DTYPES[dtype])
+
+    def rounded(self, ref: Ref, dtype: DType) -> Ref:
+        """A value computed in f32, rounded to the half type ``dtype`` that it stands for."""
+        if computed(dtype) is dtype:
+            return ref
+        return self.op("Cast", self.op("Cast", ref, dtype=dtype, to=ONNX_DTYPES[dtype]), dtype=DType.f32, to=ONNX_DTYPES[DType.f32])
+
+    def symbol(self, name: str) -> Ref:
+        """The value of a symbol of the IR, as a 1-D tensor of one element."""
+        return self._symbol(name)
+
+    def dim(self, dim: Dim) -> Ref:
+        """The value of a dimension, as a 1-D tensor of one element."""
+        if isinstance(dim, int):
+            return self.ints(dim)
+        from fairlead_onnx._dims import write_dim
+
+        return write_dim(self, dim)
+
+    def shape(self, dims: Sequence[Dim]) -> Ref:
+        """A 1-D tensor of dimensions."""
+        if all(isinstance(d, int) for d in dims):
+            return self.ints(*(d for d in dims if isinstance(d, int)))
+        if len(dims) == 1:
+            return self.dim(dims[0])
+        return self.op("Concat", *map(self.dim, dims), axis=0)
+
+    def reshape(self, ref: Ref, dims: Sequence[Dim]) -> Ref:
+        """The elements in another shape; one symbolic dimension is left to the runtime to infer."""
+        symbolic = [d for d in dims if not isinstance(d, int)]
+        if len(symbolic) == 1 and 0 not in dims:
+            return self.op("Reshape", ref, self.ints(*(d if isinstance(d, int) else -1 for d in dims)))
+        if symbolic:
+            return self.op("Reshape", ref, self.shape(dims))
+        return self.op("Reshape", ref, self.shape(dims), **({"allowzero": 1} if 0 in dims else {}))
+
+    def scalar(self, ref: Ref) -> Ref:
+        """A tensor of one element as a 0-d tensor."""
+        return self.op("Reshape", ref, self.ints())
+
+    def rename(self, ref: Ref, name: str) -> Ref:
+        """The same tensor under another name."""
+        self.steps.append(Step("Identity", "", (ref.name,), (), (name,)))
+        return Ref(name, ref.dtype)
+
+    def _name(self) -> str:
+        self._count += 1
+        return f"t{self._count}"
+
+
+ONNX_DTYPES = {
+    DType.f32: 1,
+    DType.u8: 2,
+    DType.i8: 3,
+    DType.u16: 4,
+    DType.i16: 5,
+    DType.i32: 6,
+    DType.i64: 7,
+    DType.bool: 9,
+    DType.f16: 10,
+    DType.f64: 11,
+    DType.u32: 12,
+    DType.u64: 13,
+    DType.bf16: 16,
+}
+"""The numbers by which ONNX calls the element types."""
+
+_WIDER: dict[DType, tuple[DType, ...]] = {
+    DType.bool: (DType.i32, DType.i64),
+    DType.u8: (DType.i32, DType.i64),
+    DType.i8: (DType.i32, DType.i64),
+    DType.i16: (DType.i32, DType.i64),
+    DType.i32: (DType.i64,),
+}
+
+
+def _bits(value: Number) -> object:
+    """A key that tells -0.0 from 0.0 and True from 1, and finds a NaN equal to itself."""
+    if isinstance(value, float):
+        return "nan" if math.isnan(value) else (value, math.copysign(1.0, value))
+    return type(value), value

@@ -1,0 +1,182 @@
+"""Differential tests of single ops: graphs of one node, their inputs, and what eager torch makes of them.
+
+A backend that runs this lowering checks its runtime with them::
+
+    @pytest.mark.parametrize("case", op_cases(), ids=str)
+    def test_an_op_agrees_with_eager(case):
+        case.check(backend)
+
+Needs torch; nothing else in this package does.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from fairlead.backend import Backend
+from fairlead.ir import Argument, DType, Graph, Input, Kind, Node, Output, TensorType, Token, Value
+
+from fairlead_onnx._op_cases import CASES
+
+__all__ = ["OpCase", "op_cases"]
+
+_DTYPES = {
+    torch.bool: DType.bool,
+    torch.uint8: DType.u8,
+    torch.int8: DType.i8,
+    torch.int16: DType.i16,
+    torch.int32: DType.i32,
+    torch.int64: DType.i64,
+    torch.float16: DType.f16,
+    torch.bfloat16: DType.bf16,
+    torch.float32: DType.f32,
+    torch.float64: DType.f64,
+}
+_TOLERANCES = {
+    torch.float16: (2e-3, 1e-3),
+    torch.bfloat16: (1.6e-2, 1e-2),
+    torch.float32: (3e-5, 3e-6),
+    torch.float64: (1e-9, 1e-11),
+}
+
+
+@dataclass(frozen=True)
+class OpCase:
+    """One op on one set of arguments. Its text is its id."""
+
+    op: str
+    dtype: DType
+    index: int
+
+    def __str__(self) -> str:
+        return f"{self.op}/{self.dtype}/{self.index}"
+
+    def check(self, backend: Backend[Any]) -> str | None:
+        """Run the case and compare with eager; returns the reason where the backend declines it.
+
+        Raises AssertionError where a result differs in dtype, shape or values.
+        """
+        args = self._arguments()
+        graph, inputs = _graph(self.op, args)
+        support = backend.supports(graph.nodes[0])
+        if not support.accepted:
+            return support.reason
+        executable = backend.compile(graph, backend.options_type(), {})
+        found = executable(inputs)
+        expected = [r for r in _eager(self.op, args) if r is not None]
+        for have, want in zip(found, expected, strict=True):
+            _compare(have, want)
+        return None
+
+    def _arguments(self) -> tuple[Any, ...]:
+        with torch.random.fork_rng(devices=()):
+            torch.manual_seed(zlib.crc32(str(self).encode()))
+            return CASES[self.index][2](_TORCH[self.dtype])
+
+
+_TORCH = {ours: theirs for theirs, ours in _DTYPES.items()}
+
+
+def op_cases() -> Iterator[OpCase]:
+    """Every case of the table."""
+    for index, (op, dtypes, _) in enumerate(CASES):
+        for dtype in dtypes.split():
+            yield OpCase(op, DType(dtype), index)
+
+
+def _compare(found: torch.Tensor, expected: torch.Tensor) -> None:
+    assert found.dtype is expected.dtype, f"{found.dtype} instead of {expected.dtype}"
+    rtol, atol = _TOLERANCES.get(expected.dtype, (0.0, 0.0))
+    torch.testing.assert_close(found, expected, rtol=rtol, atol=atol, equal_nan=True, check_stride=False)
+
+
+def _graph(op: str, args: tuple[Any, ...]) -> tuple[Graph, list[torch.Tensor]]:
+    """The graph of one node, and its inputs."""
+    inputs: list[torch.Tensor] = []
+    node_args = tuple(_argument(a, inputs) for a in _complete(op, args))
+    results = tuple(
+        None if r is None else Value(len(inputs) + i, _type(r)) for i, r in enumerate(_eager(op, args))
+    )
+    node = Node(op, node_args, results)
+    graph = Graph(
+        "case",
+        Kind.inference,
+        tuple(Input(Value(i, _type(t)), name=f"x{i}") for i, t in enumerate(inputs)),
+        (node,),
+        tuple(Output(r) for r in results if r is not None),
+    )
+    return graph, inputs
+
+
+def _argument(arg: Any, inputs: list[torch.Tensor]) -> Argument:
+    match arg:
+        case torch.Tensor():
+            inputs.append(arg)
+            return Value(len(inputs) - 1, _type(arg))
+        case torch.dtype():
+            return Token("dtype", _DTYPES[arg])
+        case tuple() | list():
+            return tuple(_argument(a, inputs) for a in arg)
+    assert arg is None or isinstance(arg, (bool, int, float, str))
+    return arg
+
+
+def _type(tensor: torch.Tensor) -> TensorType:
+    return TensorType(_DTYPES[tensor.dtype], tuple(tensor.shape))
+
+
+def _complete(op: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments with eager's defaults filled in; the composites of attention carry the forward's results."""
+    if op == "nn.scaled_dot_product_attention_backward":
+        return _with_forward(args)
+    if op.startswith("nn."):
+        return args
+    schema = _packet(op)._schema.arguments
+    return (*args, *(a.default_value if a.has_default_value() else None for a in schema[len(args) :]))
+
+
+def _with_forward(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    grad, query, key, value, *rest = args
+    out, lse = _attention(query, key, value, *rest)
+    return grad, query, key, value, out, lse, *rest
+
+
+def _packet(op: str) -> Any:
+    found: Any = torch.ops
+    for part in op.split("."):
+        found = getattr(found, part)
+    return found
+
+
+def _eager(op: str, args: tuple[Any, ...]) -> list[torch.Tensor | None]:
+    if op == "nn.scaled_dot_product_attention":
+        return list(_attention(*args))
+    if op == "nn.scaled_dot_product_attention_backward":
+        return list(_attention_gradients(*args))
+    arguments = _packet(op)._schema.arguments
+    given = {a.name: v for a, v in zip(arguments, args, strict=False)}
+    positional = [v for a, v in zip(arguments, args, strict=False) if not a.kwarg_only]
+    named = {a.name: given[a.name] for a in arguments if a.kwarg_only and a.name in given}
+    result = _packet(op.rpartition(".")[0])(*positional, **named)  # the packet also takes numbers in tensor slots
+    return list(result) if isinstance(result, (tuple, list)) else [result]
+
+
+def _attention(query: Any, key: Any, value: Any, mask: Any, dropout: float, causal: bool, scale: float) -> tuple[torch.Tensor, torch.Tensor]:
+    out = torch.nn.functional.scaled_dot_product_attention(query, key, value, mask, dropout, causal, scale=scale)
+    scores = query.float() @ key.float().transpose(-1, -2) * scale
+    if causal:
+        scores = scores + torch.full(scores.shape[-2:], float("-inf")).triu(1)
+    if mask is not None:
+        scores = scores + mask
+    return out, scores.logsumexp(-1).nan_to_num(neginf=0.0)
+
+
+def _attention_gradients(grad: Any, query: Any, key: Any, value: Any, mask: Any, dropout: float, causal: bool, scale: float) -> tuple[Any, ...]:
+    leaves = [t.detach().requires_grad_() for t in (query, key, value)]
+    out = torch.nn.functional.scaled_dot_product_attention(*leaves, mask, dropout, causal, scale=scale)
+    return torch.autograd.grad(out, leaves, grad)

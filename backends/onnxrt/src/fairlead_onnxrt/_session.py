@@ -1,0 +1,72 @@
+"""Makes an ONNX Runtime session of a graph, with weights that stay in torch's memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import onnxruntime
+import torch
+
+from fairlead.ir import Graph
+from fairlead_onnx import Lowered, lower
+from fairlead_onnxrt._options import OnnxRuntimeOptions
+from fairlead_onnxrt._target import TARGET
+
+__all__ = ["Session", "open_session"]
+
+_LEVELS = {
+    "disabled": onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL,
+    "basic": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC,
+    "extended": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED,
+    "all": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL,
+}
+_ERRORS_ONLY = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A session, the names of its inputs by input of the graph, and everything that its memory depends on."""
+
+    session: onnxruntime.InferenceSession
+    lowered: Lowered
+    weights: tuple[object, ...]
+
+
+def open_session(graph: Graph, options: OnnxRuntimeOptions, constants: Mapping[int, torch.Tensor]) -> Session:
+    """Lower the graph and load it, the tensors of ``constants`` being its initializers."""
+    lowered = lower(graph, target=TARGET)
+    lowered.externalize(constants)
+    tensors = {name: constants[i].detach().contiguous() for i in constants if (name := lowered.inputs[i]) is not None}
+    values = {name: as_ort_value(t) for name, t in tensors.items()}
+    settings = _settings(options)
+    if values:
+        settings.add_external_initializers(list(values), list(values.values()))
+    session = onnxruntime.InferenceSession(
+        lowered.to_bytes(), settings, providers=list(options.providers), disabled_optimizers=list(options.disabled_optimizers)
+    )
+    return Session(session, lowered, (tensors, values))
+
+
+def as_ort_value(tensor: torch.Tensor) -> Any:
+    """An OrtValue over the memory of a contiguous tensor; the caller keeps the tensor."""
+    is_bool = tensor.dtype is torch.bool
+    raw = tensor.view(torch.uint8) if is_bool else tensor
+    return onnxruntime.OrtValue(onnxruntime.capi._pybind_state.OrtValue.from_dlpack(raw.__dlpack__(), is_bool))
+
+
+def _settings(options: OnnxRuntimeOptions) -> Any:
+    settings = onnxruntime.SessionOptions()
+    settings.log_severity_level = _ERRORS_ONLY
+    settings.graph_optimization_level = _LEVELS[options.graph_optimization]
+    settings.intra_op_num_threads = options.intra_op_threads or torch.get_num_threads()
+    settings.inter_op_num_threads = 1
+    entries = {
+        "session.intra_op.allow_spinning": str(int(options.spinning)),
+        "session.disable_prepacking": str(int(not options.prepacking)),
+        **options.session_config,
+    }
+    for key, value in entries.items():
+        settings.add_session_config_entry(key, value)
+    return settings

@@ -1,0 +1,57 @@
+"""The backend object: probe, supports, compile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from fairlead.backend import API_VERSION, Capabilities, Executable, Options, Probe, Support
+from fairlead.ir import Graph, Node
+
+from fairlead_openvino._options import OpenVINOOptions
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["OpenVINOBackend"]
+
+
+class OpenVINOBackend:
+    """Runs graphs in OpenVINO."""
+
+    name = "openvino"
+    api_version = API_VERSION
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities.of_package("fairlead_openvino")
+
+    @property
+    def options_type(self) -> type[Options]:
+        return OpenVINOOptions
+
+    def probe(self) -> Probe:
+        """Whether OpenVINO imports, and which devices it finds."""
+        try:
+            import onnx_ir
+            import openvino
+
+            devices = tuple(openvino.Core().available_devices)
+        except Exception as error:  # a broken wheel or driver raises anything
+            return Probe(ok=False, reason=f"{type(error).__name__}: {error}")
+        versions = {"openvino": openvino.__version__, "onnx-ir": onnx_ir.__version__}
+        return Probe(ok=True, devices=devices, versions=versions)
+
+    def supports(self, node: Node, /) -> Support:
+        """Whether the rules of `fairlead_onnx` write the node exactly for OpenVINO's CPU plugin."""
+        import fairlead_onnx
+
+        from fairlead_openvino._target import TARGET
+
+        return fairlead_onnx.supports(node, target=TARGET)
+
+    def compile(self, graph: Graph, options: OpenVINOOptions, constants: Mapping[int, torch.Tensor], /) -> Executable:
+        """A compiled model whose weights are the tensors of ``constants``, by reference."""
+        from fairlead_openvino._executable import ModelExecutable
+
+        return ModelExecutable(graph, options, constants)

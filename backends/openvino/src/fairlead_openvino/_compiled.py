@@ -1,0 +1,80 @@
+"""Makes a compiled OpenVINO model of a graph, with weights that stay in torch's memory."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy
+import openvino
+import torch
+from openvino import opset8
+
+from fairlead.ir import Graph
+from fairlead_onnx import lower
+from fairlead_openvino._options import OpenVINOOptions
+from fairlead_openvino._target import TARGET
+
+__all__ = ["Compiled", "compile_graph", "ov_tensor"]
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A compiled model; for each input of the graph its index among the model's inputs, or None where nothing reads it."""
+
+    model: openvino.CompiledModel
+    inputs: tuple[int | None, ...]
+    outputs: tuple[int, ...]
+    weights: tuple[object, ...]
+
+
+@functools.cache
+def _core() -> openvino.Core:
+    return openvino.Core()
+
+
+def compile_graph(graph: Graph, options: OpenVINOOptions, constants: Mapping[int, torch.Tensor]) -> Compiled:
+    """Lower the graph, read it, and put the tensors of ``constants`` in the places of its inputs."""
+    lowered = lower(graph, target=TARGET)
+    model = _core().read_model(lowered.to_bytes(), b"")
+    parameters = {p.get_friendly_name(): p for p in model.get_parameters()}
+    weights: list[object] = []
+    for index, tensor in constants.items():
+        parameter = parameters.pop(lowered.inputs[index] or "", None)
+        if parameter is None:
+            continue
+        held = tensor.detach().contiguous()
+        constant = opset8.constant(ov_tensor(held), shared_memory=True)
+        weights += [held, constant]
+        parameter.output(0).replace(constant.output(0))
+        model.remove_parameter(parameter)
+    compiled = _core().compile_model(model, options.device, _properties(options))
+    inputs = {name: i for i, port in enumerate(compiled.inputs) for name in port.get_names()}
+    outputs = {name: i for i, port in enumerate(compiled.outputs) for name in port.get_names()}
+    return Compiled(
+        compiled,
+        tuple(inputs.get(name) if name is not None and i not in constants else None for i, name in enumerate(lowered.inputs)),
+        tuple(outputs[name] for name in lowered.outputs),
+        tuple(weights),
+    )
+
+
+def ov_tensor(tensor: torch.Tensor) -> openvino.Tensor:
+    """An OpenVINO tensor over the memory of a contiguous tensor; the caller keeps the tensor."""
+    if tensor.dtype is torch.bfloat16:
+        return openvino.Tensor(tensor.view(torch.uint16).numpy(), list(tensor.shape), openvino.Type.bf16)
+    array = tensor.numpy()
+    return openvino.Tensor(array, shared_memory=True) if array.size else openvino.Tensor(numpy.zeros_like(array))
+
+
+def _properties(options: OpenVINOOptions) -> dict[str, Any]:
+    properties: dict[str, Any] = {
+        "PERFORMANCE_HINT": "LATENCY",
+        "INFERENCE_PRECISION_HINT": options.precision,
+        "NUM_STREAMS": options.streams,
+    }
+    if options.device == "CPU":
+        properties |= {"INFERENCE_NUM_THREADS": options.threads or torch.get_num_threads(), "ENABLE_CPU_PINNING": False}
+    return properties | options.config

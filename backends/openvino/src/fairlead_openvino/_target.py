@@ -1,0 +1,31 @@
+"""What OpenVINO's CPU plugin computes in, and what it is declined for."""
+
+from __future__ import annotations
+
+from fairlead.ir import DType
+from fairlead_onnx import Target
+
+__all__ = ["TARGET"]
+
+_SINGLE = frozenset({DType.f32})
+_WORDS = frozenset({DType.i32, DType.i64})
+_NUMBERS = _SINGLE | _WORDS
+
+_KERNELS = {
+    **dict.fromkeys(("Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Cosh", "Sinh", "Tan", "Erf"), _SINGLE),
+    **dict.fromkeys(("Gelu", "Elu", "LeakyRelu", "HardSigmoid", "Softplus"), _SINGLE),
+    **dict.fromkeys(("Conv", "ConvTranspose", "AveragePool", "MaxPool", "BatchNormalization"), _SINGLE),
+    **dict.fromkeys(("Exp", "Log", "Sqrt", "Sigmoid", "Tanh", "Ceil", "Floor", "Round", "Reciprocal", "Cos", "Sin"), _SINGLE),
+    **dict.fromkeys(("Softmax", "LogSoftmax", "Gemm", "MatMul", "Pow"), _SINGLE),
+    **dict.fromkeys(("BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot"), _WORDS),
+    **dict.fromkeys(("Expand", "Pad", "Where", "Trilu"), _NUMBERS | {DType.bool}),
+    "Equal": _NUMBERS | {DType.bool},
+}
+
+TARGET = Target(
+    name="OpenVINO",
+    dtypes=frozenset({DType.bool, DType.u8, DType.i8, DType.i16, DType.i32, DType.i64, DType.f16, DType.bf16, DType.f32}),
+    kernels=_KERNELS,
+    max_drops_nan=True,
+)
+"""The CPU plugin. It has no f64: it would compute it in f32."""
