@@ -81,8 +81,10 @@ class FairleadError(Exception):
     ``what`` says what happened, ``where`` names the source (a wheel and its version, a file and line), ``next`` says
     what to do.
 
-    >>> print(BackendNotFoundError("no backend is called 'openvin'", where="12 backends", next="did you mean
-    'openvino'?")) FL101: no backend is called 'openvin' from: 12 backends next: did you mean 'openvino'?
+    >>> print(BackendNotFoundError("no backend is called 'tmv'", where="12 backends", next="did you mean 'tvm'?"))
+    FL101: no backend is called 'tmv'
+      from: 12 backends
+      next: did you mean 'tvm'?
     """
 
     code: ClassVar[str] = "FL000"
