@@ -92,11 +92,11 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture
 def run() -> Run:
-    """Run this Python with arguments, in a process of its own, on one thread."""
+    """Run Python with arguments, in a process of its own, on one thread."""
 
-    def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    def run(*arguments: str, python: str = sys.executable, **environment: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, *arguments],
+            [python, *arguments],
             capture_output=True,
             text=True,
             timeout=120,

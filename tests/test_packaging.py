@@ -1,0 +1,171 @@
+"""Every wheel builds, carries what it must, and works installed beside core alone."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+import venv
+import zipfile
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from .conftest import REPOSITORY, Run
+
+PROJECTS = {
+    tomllib.loads(path.read_text("utf-8"))["project"]["name"]: path.parent
+    for path in [
+        *REPOSITORY.glob("*/pyproject.toml"),
+        *REPOSITORY.glob("*/*/pyproject.toml"),
+        *REPOSITORY.glob("tests/wheels/*/pyproject.toml"),
+    ]
+}
+OURS = sorted(name for name in PROJECTS if name != "fairlead-acme")
+BACKENDS = sorted(name for name in PROJECTS if name not in ("fairlead", "fairlead-onnx"))
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """All wheels, built with the build backend that pip would call, by the name of the distribution."""
+    folder = tmp_path_factory.mktemp("wheels")
+    for project in PROJECTS.values():
+        command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+        subprocess.run(command, cwd=project, check=True, capture_output=True)
+    return {path.name.split("-")[0].replace("_", "-"): path for path in folder.glob("*.whl")}
+
+
+def required(distribution: str) -> set[str]:
+    """The distributions, without ours, that core needs here, through all levels."""
+    found: set[str] = set()
+    todo = [distribution]
+    while todo:
+        for line in metadata.requires(todo.pop()) or []:
+            name = re.split(r"[^A-Za-z0-9._-]", line)[0]
+            if "extra ==" in line or name in found or not installed(name):
+                continue
+            found.add(name)
+            todo.append(name)
+    return found
+
+
+def installed(name: str) -> bool:
+    try:
+        metadata.distribution(name)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+Install = Callable[..., str]
+
+
+@pytest.fixture
+def install(wheels: dict[str, Path], tmp_path: Path) -> Install:
+    """Install wheels into an environment of their own; answers with its Python.
+
+    It has what core and the Acme backend depend on, borrowed from this one, and nothing else: no torch, no SDK.
+    """
+
+    def install(*names: str) -> str:
+        venv.create(tmp_path, symlinks=True)
+        python = str(tmp_path / "bin/python")
+        (packages,) = tmp_path.glob("lib/*/site-packages")
+        for name in required("fairlead") | {"numpy"}:
+            distribution = metadata.distribution(name)
+            for top in {path.parts[0] for path in distribution.files or []} - {"..", "__pycache__"}:
+                (packages / top).symlink_to(distribution.locate_file(top))
+        pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps", "--no-index"]
+        subprocess.run([*pip, *(str(wheels[name]) for name in names)], check=True, capture_output=True)
+        return python
+
+    return install
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_a_wheel_carries_what_it_must(wheels: dict[str, Path], name: str) -> None:
+    package = name.replace("-", "_")
+    with zipfile.ZipFile(wheels[name]) as wheel:
+        files = set(wheel.namelist())
+        text = wheel.read(f"{package}-0.1.0.dist-info/METADATA").decode()
+    assert {f"{package}/__init__.py", f"{package}/py.typed", f"{package}-0.1.0.dist-info/licenses/LICENSE"} <= files
+    assert not [file for file in files if "test" in Path(file).parts[-1].partition("testing")[0] or "pyc" in file]
+    header, _, description = text.partition("\n\n")
+    assert "License-Expression: Apache-2.0" in header
+    assert "Requires-Python: >=3.11" in header
+    assert description.strip().startswith(f"# {name}")
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_a_backend_s_wheel_describes_it_and_names_it_everywhere_alike(wheels: dict[str, Path], name: str) -> None:
+    package, short = name.replace("-", "_"), name.removeprefix("fairlead-")
+    with zipfile.ZipFile(wheels[name]) as wheel:
+        files = wheel.namelist()
+        (points,) = (wheel.read(file).decode() for file in files if file.endswith("entry_points.txt"))
+    assert f"{package}/capabilities.toml" in files
+    assert f"[fairlead.backends]\n{short} = {package}:backend" in points
+    assert f"[torch_dynamo_backends]\nfairlead-{short} = " in points
+
+
+def test_core_depends_on_nothing_heavy() -> None:
+    heavy = {"torch", "numpy", "onnx", "transformers", "matplotlib"}
+    assert required("fairlead") & heavy == set()
+
+
+def test_the_extra_all_is_the_sum_of_the_others() -> None:
+    extras = tomllib.loads((PROJECTS["fairlead"] / "pyproject.toml").read_text("utf-8"))["project"][
+        "optional-dependencies"
+    ]
+    (everything,) = extras.pop("all")
+    assert set(re.findall(r"\w+", everything)) == {"fairlead", *extras}
+    assert {name for name in BACKENDS if name != "fairlead-acme"} <= {
+        line.partition(">")[0] for (line, *_) in extras.values()
+    }
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_a_wheel_installs_alone_beside_core(install: Install, run: Run, name: str) -> None:
+    result = run("-m", "fairlead", "backends", "--json", python=install("fairlead", name))
+    assert result.stderr == ""
+    found = {info["name"]: info["status"] for info in json.loads(result.stdout)}
+    assert found == {"eager": "unprobed", name.removeprefix("fairlead-"): "unprobed"}
+
+
+def test_without_torch_and_without_its_sdk_a_backend_says_what_is_missing(install: Install, run: Run) -> None:
+    result = run("-m", "fairlead", "doctor", "--json", python=install(*PROJECTS))
+    assert result.returncode == 0, result.stderr
+    report = json.loads(result.stdout)
+    found = {row["name"]: row for row in report["backends"]}
+    assert report["system"]["torch"] == "not installed"
+    assert found.pop("acme")["status"] == "ready"
+    assert {row["status"] for row in found.values()} == {"unavailable"}, found
+    missing = {name: row["reason"] for name, row in found.items()}
+    assert {name for name, reason in missing.items() if "installed" not in reason} == set(), missing
+
+
+RUN_ACME = """
+import fairlead, numpy
+from fairlead.ir import DType, Graph, Input, Kind, Node, Output, Role, TensorType, Value
+from fairlead.registry import registry
+
+backend = registry.ready("acme")
+x, w = Value(0, TensorType(DType.f32, (2, 3))), Value(1, TensorType(DType.f32, (4, 3)))
+y, z = Value(2, TensorType(DType.f32, (2, 4))), Value(3, TensorType(DType.f32, (2, 4)))
+nodes = (Node("aten.linear.default", (x, w, None), (y,)), Node("aten.relu.default", (y,), (z,)))
+graph = Graph("forward", Kind.inference, (Input(x), Input(w, Role.parameter)), nodes, (Output(z),))
+assert all(backend.supports(node).accepted for node in graph.nodes)
+weight = numpy.linspace(-1, 1, 12, dtype="f4").reshape(4, 3)
+executable = backend.compile(graph, backend.options_type(), {1: weight})
+given = numpy.linspace(-2, 2, 6, dtype="f4").reshape(2, 3)
+(result,) = executable([given])
+numpy.testing.assert_array_equal(result, numpy.maximum(given @ weight.T, 0))
+"""
+
+
+def test_a_vendor_s_backend_runs_a_graph_without_torch(install: Install, run: Run) -> None:
+    result = run("-c", RUN_ACME, python=install("fairlead", "fairlead-acme"))
+    assert (result.returncode, result.stderr) == (0, "")
