@@ -7,7 +7,7 @@ import math
 from fairlead.ir import DType
 from fairlead_onnx._call import Call
 from fairlead_onnx._pointwise import extremum
-from fairlead_onnx._reductions import reduce
+from fairlead_onnx._reductions import everywhere, reduce
 from fairlead_onnx._rules import rule
 from fairlead_onnx._writer import Declined, Ref, Writer
 
@@ -71,7 +71,7 @@ def hardtanh(c: Call) -> Ref:
     w, x = c.writer, c.tensor(0)
     if x.dtype is not DType.f32:
         return extremum(c, "Min", extremum(c, "Max", x, c.tensor(1, x.dtype)), c.tensor(2, x.dtype))
-    return w.op("Clip", x, c.tensor(1, x.dtype), c.tensor(2, x.dtype))
+    return w.with_nan("Clip", w.op("Clip", x, c.tensor(1, x.dtype), c.tensor(2, x.dtype)), x)
 
 
 @rule("aten.hardsigmoid.default")
@@ -121,8 +121,7 @@ def safe_softmax(c: Call) -> Ref:
     w, x, axis = c.writer, c.tensor(0, c.dtype), c.axis(1)
     if c.rank(0) == 0:
         raise Declined("the softmax of a 0-d tensor")
-    top = reduce(w, "ReduceMax", x, (axis,))
-    dead = w.same("Equal", top, w.number(-math.inf, x.dtype), result=DType.bool)
+    dead = everywhere(w, w.same("Equal", x, w.number(-math.inf, x.dtype), result=DType.bool), (axis,))
     return w.select(dead, w.number(0.0, x.dtype), w.same("Softmax", x, axis=axis))
 
 

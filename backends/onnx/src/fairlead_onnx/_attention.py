@@ -8,7 +8,7 @@ from fairlead.ir import DType, TensorType, Value
 from fairlead_onnx._call import Call, computed_type
 from fairlead_onnx._creation import iota
 from fairlead_onnx._matmul import matmul
-from fairlead_onnx._reductions import reduce
+from fairlead_onnx._reductions import everywhere, reduce
 from fairlead_onnx._rules import rule
 from fairlead_onnx._writer import Declined, Ref, Writer
 
@@ -93,7 +93,6 @@ def _dead_rows(c: Call, mask: int) -> Ref | None:
         return None
     w, rank = c.writer, c.rank(mask)
     if c.type(mask).dtype is DType.bool:
-        some = reduce(w, "ReduceMax", w.cast(c.tensor(mask), DType.i32), (rank - 1,))
-        return w.op("Not", w.cast(some, DType.bool))
-    top = reduce(w, "ReduceMax", c.tensor(mask, computed_type(c.type(0))), (rank - 1,))
-    return w.same("Equal", top, w.number(-math.inf, top.dtype), result=DType.bool)
+        return everywhere(w, w.op("Not", c.tensor(mask)), (rank - 1,))
+    x = c.tensor(mask, computed_type(c.type(0)))
+    return everywhere(w, w.same("Equal", x, w.number(-math.inf, x.dtype), result=DType.bool), (rank - 1,))

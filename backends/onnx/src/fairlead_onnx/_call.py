@@ -51,10 +51,10 @@ class Call:
 
     def exact(self, index: int, dtype: DType | None = None) -> Ref:
         """As `tensor`, with halves rounded: for ops that turn a tiny difference into a large one."""
-        ref = self.tensor(index)
         arg = self.args[index]
-        if isinstance(arg, Value) and isinstance(arg.type, TensorType):
-            ref = self.writer.rounded(ref, arg.type.dtype)
+        if not (isinstance(arg, Value) and isinstance(arg.type, TensorType)):
+            return self.operand(arg, dtype)
+        ref = self.writer.rounded(self.operand(arg), arg.type.dtype)
         return ref if dtype is None else self.writer.cast(ref, dtype)
 
     def operand(self, arg: object, dtype: DType | None = None) -> Ref:

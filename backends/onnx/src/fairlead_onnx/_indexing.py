@@ -84,11 +84,8 @@ def _source(c: Call) -> Ref:
     given = c.args[3]
     if not isinstance(given, Value) or given.tensor.rank == 0:
         return filled(w, source, index)
-    shape = given.tensor.shape
-    cut = [i for i, (have, want) in enumerate(zip(shape, index, strict=True)) if have != want]
-    if not cut:
-        return source
-    return w.op("Slice", source, w.ints(*[0] * len(cut)), w.shape([index[i] for i in cut]), w.ints(*cut))
+    cut = [i for i, (have, want) in enumerate(zip(given.tensor.shape, index, strict=True)) if have != want]
+    return w.op("Slice", source, w.ints(*[0] * len(cut)), w.shape([index[i] for i in cut]), w.ints(*cut)) if cut else source
 
 
 @rule("aten.index.Tensor")

@@ -73,6 +73,8 @@ def supports(node: Node, *, target: Target) -> Support:
     reason = _unusable_type(node, target)
     if reason is not None:
         return Support.no(reason)
+    if not _has_elements(node):
+        return Support.yes()
     values = {v.id: Ref(f"v{v.id}", _computed(v)) for v in node.operands()}
     try:
         rule(Call(node, Writer(target, lambda name: Ref(name, DType.i64)), values))
@@ -106,12 +108,28 @@ def lower(graph: Graph, *, target: Target) -> Lowered:
 
 
 def _write(node: Node, writer: Writer, values: dict[int, Ref]) -> None:
-    written = RULES[node.op](Call(node, writer, values))
+    written = RULES[node.op](Call(node, writer, values)) if _has_elements(node) else _empty(node, writer)
     refs = (written,) if isinstance(written, Ref) else written
     for result, ref in zip(node.results, refs, strict=True):
         if result is not None:
             assert ref is not None, f"the rule of {node.op} leaves out a result that is used"
             values[result.id] = writer.cast(ref, computed(result.tensor.dtype))
+
+
+def _has_elements(node: Node) -> bool:
+    return any(r is not None and 0 not in r.tensor.shape for r in node.results)
+
+
+def _empty(node: Node, writer: Writer) -> tuple[Ref | None, ...]:
+    """Results of no elements, which need no rule."""
+    return tuple(None if r is None else _nothing(writer, r) for r in node.results)
+
+
+def _nothing(writer: Writer, value: Value) -> Ref:
+    type_ = value.tensor
+    if not type_.is_static:
+        return writer.op("Expand", writer.number(0, computed(type_.dtype)), writer.shape(type_.shape))
+    return writer.const((), computed(type_.dtype), tuple(d for d in type_.shape if isinstance(d, int)))
 
 
 def _widened(writer: Writer, stored: Ref) -> Ref:

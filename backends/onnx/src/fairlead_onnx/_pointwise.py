@@ -284,8 +284,21 @@ def _comparison(op: str) -> Rule:
     return write
 
 
-for _aten, _onnx in {"eq": "Equal", "lt": "Less", "le": "LessOrEqual", "gt": "Greater", "ge": "GreaterOrEqual"}.items():
-    rule(f"aten.{_aten}.Tensor")(_comparison(_onnx))
+def _flipped(op: str) -> Rule:
+    """``a > b`` as ``b < a``: OpenVINO takes the first for ``not a <= b``, which a NaN makes true."""
+
+    def write(c: Call) -> Ref:
+        dtype = computed(promoted(c.args[:2]))
+        return c.writer.same(op, c.exact(1, dtype), c.exact(0, dtype), result=DType.bool)
+
+    return write
+
+
+rule("aten.eq.Tensor")(_comparison("Equal"))
+rule("aten.lt.Tensor")(_comparison("Less"))
+rule("aten.le.Tensor")(_comparison("LessOrEqual"))
+rule("aten.gt.Tensor")(_flipped("Less"))
+rule("aten.ge.Tensor")(_flipped("LessOrEqual"))
 
 
 @rule("aten.ne.Tensor")
@@ -332,13 +345,9 @@ def minimum(c: Call) -> Ref:
 
 def extremum(c: Call, op: str, a: Ref, b: Ref) -> Ref:
     """The larger or smaller of two; a NaN in either is the result, as torch has it."""
-    w = c.writer
     if a.dtype is DType.bool:
-        return w.op("Or" if op == "Max" else "And", a, b)
-    out = w.same(op, a, b)
-    if not (a.dtype.is_floating and w.target.max_drops_nan):
-        return out
-    return w.select(is_nan(w, a), a, w.select(is_nan(w, b), b, out))
+        return c.writer.op("Or" if op == "Max" else "And", a, b)
+    return c.writer.same(op, a, b)
 
 
 @rule("aten.clamp.Tensor", "aten.clamp.default")
@@ -347,7 +356,7 @@ def clamp(c: Call) -> Ref:
     plain = all(b is None or isinstance(b, (int, float)) for b in (low, high))
     if plain and c.dtype is DType.f32 and _ordered(low, high):
         bounds = [None if b is None else c.operand(b, c.dtype) for b in (low, high)]
-        return c.writer.op("Clip", x, *bounds)
+        return c.writer.with_nan("Clip", c.writer.op("Clip", x, *bounds), x)
     if low is not None:
         x = extremum(c, "Max", x, c.tensor(1, c.dtype))
     return x if high is None else extremum(c, "Min", x, c.tensor(2, c.dtype))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import cast
 
 from fairlead.ir import DType
@@ -12,12 +13,17 @@ from fairlead_onnx._pointwise import is_nan
 from fairlead_onnx._rules import rule
 from fairlead_onnx._writer import Declined, Ref, Writer
 
-__all__ = ["reduce"]
+__all__ = ["everywhere", "reduce"]
 
 
 def reduce(w: Writer, op: str, x: Ref, axes: tuple[int, ...], *, keep: bool = True) -> Ref:
     """One of ONNX's reductions over ``axes``; the element itself where there are none."""
     return w.same_axes(op, x, axes, keep) if axes else x
+
+
+def everywhere(w: Writer, truth: Ref, axes: tuple[int, ...], *, keep: bool = True) -> Ref:
+    """Whether a condition holds all along ``axes``."""
+    return w.cast(reduce(w, "ReduceMin", w.cast(truth, DType.i32), axes, keep=keep), DType.bool)
 
 
 def _keep(c: Call, index: int) -> bool:
@@ -100,6 +106,9 @@ def _extreme(c: Call, op: str, axes: tuple[int, ...], *, keep: bool) -> Ref:
     out = reduce(w, op, x, axes, keep=keep)
     if not x.dtype.is_floating or not axes:
         return out
+    if w.target.reduces_from_finite:
+        worst = w.number(-math.inf if op == "ReduceMax" else math.inf, x.dtype)
+        out = w.select(everywhere(w, w.same("Equal", x, worst, result=DType.bool), axes, keep=keep), worst, out)
     return w.select(_has_nan(w, x, axes, keep=keep), w.number(float("nan"), x.dtype), out)
 
 

@@ -23,7 +23,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     ``name`` stands in reasons. ``contrib``: it has the ops of ``com.microsoft``. ``dtypes``: element types that it stores and
     converts. ``kernels``: the element types that an ONNX op computes in, where they are not `ARITHMETIC`; other integers are widened
     to one of them, and halves are always computed in f32. ``declined``: ops of the IR that it is slow or wrong at, with the reason.
-    ``max_drops_nan``: its Max and Min ignore a NaN.
+    ``drops_nan``: ONNX ops of one operand or of equals that make a number of a NaN. ``reduces_from_finite``: its reductions to an
+    extremum start from the largest finite number, so that they miss an infinity.
     """
 
     name: str
@@ -32,4 +33,5 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     dtypes: frozenset[DType] = COMPUTED
     kernels: Mapping[str, frozenset[DType]] = {}
     declined: Mapping[str, str] = {}
-    max_drops_nan: bool = False
+    drops_nan: frozenset[str] = frozenset()
+    reduces_from_finite: bool = False

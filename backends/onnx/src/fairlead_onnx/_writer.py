@@ -96,7 +96,15 @@ class Writer:
         wide = self.kernel_dtype(op, dtype)
         refs = [self.cast(r, wide) for r in inputs]
         out = self.op(op, *refs, dtype=result or wide, domain=domain, **attributes)
-        return out if result else self.cast(out, dtype)
+        return out if result else self.cast(self.with_nan(op, out, *refs), dtype)
+
+    def with_nan(self, op: str, out: Ref, *inputs: Ref) -> Ref:
+        """The result of an op with a NaN where an input has one, for runtimes that lose it there."""
+        if op not in self.target.drops_nan or not out.dtype.is_floating:
+            return out
+        for ref in inputs:
+            out = self.op("Where", self.op("IsNaN", ref, dtype=DType.bool), ref, out, dtype=out.dtype)
+        return out
 
     def same_axes(self, op: str, x: Ref, axes: tuple[int, ...], keep: bool) -> Ref:
         """A reduction over ``axes``, widened as in `same`."""

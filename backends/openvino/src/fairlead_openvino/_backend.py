@@ -46,8 +46,12 @@ class OpenVINOBackend:
         """Whether the rules of `fairlead_onnx` write the node exactly for OpenVINO's CPU plugin."""
         import fairlead_onnx
 
+        from fairlead_openvino._limits import refusal
         from fairlead_openvino._target import TARGET
 
+        reason = refusal(node)
+        if reason is not None:
+            return Support.no(reason)
         return fairlead_onnx.supports(node, target=TARGET)
 
     def compile(self, graph: Graph, options: OpenVINOOptions, constants: Mapping[int, torch.Tensor], /) -> Executable:

@@ -28,6 +28,7 @@ _TORCH_DTYPES = {
     DType.f32: torch.float32,
 }
 
+_LARGEST = 2**30
 _NOTHING: dict[int, object] = {}
 """No inputs beside the tensors that are set: the public wrapper would spend forty microseconds on them."""
 
@@ -94,6 +95,8 @@ def _run(request: Any, signature: _Signature, inputs: Sequence[Any]) -> list[tor
         given = inputs[position]
         given = torch.tensor(given, device="cpu") if is_number else given.contiguous()
         held.append(given)
+        if given.dtype is torch.int64:
+            _check_range(given)
         request.set_input_tensor(port, ov_tensor(given))
     env = {name: inputs[i] if dim is None else inputs[i].shape[dim] for name, i, dim in signature.symbols}
     outputs = []
@@ -102,10 +105,20 @@ def _run(request: Any, signature: _Signature, inputs: Sequence[Any]) -> list[tor
         if shape is None:
             shape = tuple(size(env) for size in out.sizes)
         tensor = torch.empty(shape, dtype=out.dtype, device="cpu")
-        request.set_output_tensor(out.port, ov_tensor(tensor))
+        if 0 not in shape:
+            request.set_output_tensor(out.port, ov_tensor(tensor))
         outputs.append(tensor)
     InferRequest.infer(request, _NOTHING, True, False)
     return outputs
+
+
+def _check_range(tensor: torch.Tensor) -> None:
+    """Refuse integers that the CPU plugin, which keeps them in 32 bits, would cut. Sums of two of them still fit."""
+    if tensor.numel() == 0:
+        return
+    low, high = tensor.aminmax()
+    if low.item() < -_LARGEST or high.item() > _LARGEST:
+        raise OverflowError(f"OpenVINO computes 64-bit integers in 32 bits, and an input has one beyond {_LARGEST}")
 
 
 def _signature(graph: Graph, compiled: Compiled, baked: frozenset[int]) -> _Signature:

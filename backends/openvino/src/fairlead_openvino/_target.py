@@ -20,12 +20,14 @@ _KERNELS = {
     **dict.fromkeys(("BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot"), _WORDS),
     **dict.fromkeys(("Expand", "Pad", "Where", "Trilu"), _NUMBERS | {DType.bool}),
     "Equal": _NUMBERS | {DType.bool},
+    "Mod": _WORDS,  # of floats it is a - b * trunc(a / b), which is off by b where the quotient rounds up
 }
 
 TARGET = Target(
     name="OpenVINO",
     dtypes=frozenset({DType.bool, DType.u8, DType.i8, DType.i16, DType.i32, DType.i64, DType.f16, DType.bf16, DType.f32}),
     kernels=_KERNELS,
-    max_drops_nan=True,
+    drops_nan=frozenset({"Exp", "Max", "Min", "Clip", "HardSigmoid"}),
+    reduces_from_finite=True,
 )
 """The CPU plugin. It has no f64: it would compute it in f32."""

@@ -1,0 +1,57 @@
+"""Nodes that the lowering can write and OpenVINO's CPU plugin gets wrong."""
+
+from __future__ import annotations
+
+from fairlead.ir import DType, Node, TensorType, Value
+
+__all__ = ["refusal"]
+
+_GROWING = frozenset(
+    {
+        "aten.mul.Tensor",
+        "aten.pow.Tensor_Tensor",
+        "aten.pow.Tensor_Scalar",
+        "aten.prod.dim_int",
+        "aten.prod.default",
+        "aten.scatter_add.default",
+        "aten.scatter_reduce.two",
+    }
+)
+_COUNTING = frozenset({"aten.sum.dim_IntList", "aten.sum.default", "aten.cumsum.default"})
+
+
+def refusal(node: Node) -> str | None:
+    """Why OpenVINO would compute this node wrongly, or None."""
+    return _wide_integers(node) or _unstable_sort(node) or _ragged_gather(node)
+
+
+def _wide_integers(node: Node) -> str | None:
+    """The CPU plugin keeps i64 in 32 bits. Indices, sizes and masks fit (inputs are checked at the call); products may not."""
+    first = next((r for r in node.results if r is not None), None)
+    if first is None or first.tensor.dtype is not DType.i64:
+        return None
+    counts = node.op in _COUNTING and _dtype(node.args[0]) is not DType.bool
+    return "OpenVINO computes 64-bit integers in 32 bits" if counts or node.op in _GROWING else None
+
+
+def _unstable_sort(node: Node) -> str | None:
+    if node.op in ("aten.sort.default", "aten.sort.stable") and node.results[1] is not None:
+        return "OpenVINO's TopK does not keep equal elements in order"
+    return None
+
+
+def _ragged_gather(node: Node) -> str | None:
+    if node.op != "aten.gather.default":
+        return None
+    x, dim, index = node.args[0], node.args[1], node.args[2]
+    if not (isinstance(x, Value) and isinstance(index, Value) and isinstance(dim, int)):
+        return None
+    rank = max(x.tensor.rank, 1)
+    pairs = enumerate(zip(x.tensor.shape, index.tensor.shape, strict=False))
+    if any(a != b for i, (a, b) in pairs if i != dim % rank):
+        return "OpenVINO's GatherElements needs an index as large as the operand in every other dimension"
+    return None
+
+
+def _dtype(arg: object) -> DType | None:
+    return arg.type.dtype if isinstance(arg, Value) and isinstance(arg.type, TensorType) else None
