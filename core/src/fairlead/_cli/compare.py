@@ -81,6 +81,8 @@ def compare_models(
         timeout=timeout,
     )
     chosen = _models(models)
+    for file in (json, html):
+        _check_writable(file)
     if html:
         require_report()
     report = _measure(chosen, settings)
@@ -94,17 +96,25 @@ def compare_models(
         raise typer.Exit(1)
 
 
+def _check_writable(file: Path | None) -> None:
+    """Before minutes of measuring, not after."""
+    if (
+        file is None
+        or file == STDOUT
+        or (file.parent.is_dir() and os.access(file.parent, os.W_OK) and not file.is_dir())
+    ):
+        return
+    raise ArgumentError(
+        f"{file} cannot be written", where="fairlead compare", next="name a file in a folder that exists"
+    )
+
+
 def _write(file: Path, data: bytes) -> None:
     if file == STDOUT:
         sys.stdout.buffer.write(data)
         sys.stdout.flush()
-        return
-    try:
+    else:
         file.write_bytes(data)
-    except OSError as error:
-        raise ArgumentError(
-            f"{file} cannot be written: {error.strerror}", where="fairlead compare", next="name another file"
-        ) from error
 
 
 def _models(given: Sequence[str] | None) -> tuple[str, ...]:
@@ -152,7 +162,7 @@ def _measure(models: Sequence[str], settings: Settings) -> Report:
         unready = _unready(settings.backends)
     rows = entries(settings, unready)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=err, transient=True) as progress:
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
         task = progress.add_task("starting", total=len(models) * steps(rows, settings), completed=-1)
         return compare(models, rows, settings, lambda text: progress.update(task, description=text, advance=1))
 

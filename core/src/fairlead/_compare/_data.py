@@ -33,11 +33,12 @@ SCHEMA = 1
 
 
 class Kind(enum.StrEnum):
-    """What a row measures: plain PyTorch, a compiler of torch's or a vendor's own, or a Fairlead backend."""
+    """What a row measures: plain PyTorch, a backend of `torch.compile`, one of Fairlead's, or something else."""
 
     eager = "eager"
     baseline = "baseline"
     backend = "backend"
+    other = "other"
 
 
 class Status(enum.StrEnum):

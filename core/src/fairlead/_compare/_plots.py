@@ -30,7 +30,7 @@ CSS = {INK: "currentColor", FAINT: "var(--faint)", MAIN: "var(--main)", SECOND: 
 STYLE: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "fairlead",
-    "font.size": 9,
+    "font.size": 10,
     "text.color": INK,
     "axes.edgecolor": FAINT,
     "axes.labelcolor": INK,
@@ -46,7 +46,7 @@ STYLE: Any = {
     "legend.labelcolor": INK,
 }
 
-WIDTH, ROW, MARGIN = 4.6, 0.27, 0.85
+WIDTH, ROW, MARGIN = 4.4, 0.29, 0.9
 """Inches. About the width of a phone, so that the text keeps its size there."""
 
 
@@ -185,4 +185,4 @@ def _legend(axes: Axes) -> None:
 
 def _name_rows(axes: Axes, names: Sequence[str]) -> None:
     axes.set_yticks(range(len(names)), names)
-    axes.invert_yaxis()
+    axes.set_ylim(len(names) - 0.4, -0.6)

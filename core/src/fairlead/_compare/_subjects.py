@@ -6,6 +6,7 @@ The counters of Dynamo that are read here exist unchanged in torch 2.8 to 2.13.
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -14,7 +15,7 @@ from fairlead._compare._data import PlacementSummary
 from fairlead._compare._messages import Subject
 from fairlead._compare._step import Call
 from fairlead._models import Model
-from fairlead.placement import Placement
+from fairlead.placement import Decline, Placement
 
 __all__ = ["compiled", "graphs", "placement"]
 
@@ -49,9 +50,16 @@ def placement(subject: Subject, call: Call, graphs_of_first_call: int) -> Placem
     if subject.via == "torch":
         return PlacementSummary(graphs_of_first_call, breaks, recompiled)
     report: Placement = call.fairlead.placement  # type: ignore[attr-defined]
-    native = sum(graph.native for graph in report.graphs)
+    # What was placed here and then did not compile has run elsewhere: the parts know, the nodes do not.
+    native = sum(part.nodes for graph in report.graphs for part in graph.parts if part.backend == graph.backend)
     total = sum(graph.total for graph in report.graphs)
-    return PlacementSummary(graphs_of_first_call, breaks, recompiled, native, total, report.declines)
+    declines = (*report.declines, *_moved(report))
+    return PlacementSummary(graphs_of_first_call, breaks, recompiled, min(native, total), total, declines)
+
+
+def _moved(report: Placement) -> Iterator[Decline]:
+    parts = (part for graph in report.graphs for part in graph.parts if part.note)
+    yield from (Decline("nodes of one part", part.note, part.backend, part.nodes) for part in parts)
 
 
 def _counters() -> Any:

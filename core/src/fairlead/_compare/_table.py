@@ -33,9 +33,9 @@ def tables(report: Report, width: int) -> Iterator[RenderableType]:
 
 def _rows(comparison: Comparison, width: int) -> Table:
     rows = [dict(zip(CELLS, cells(row), strict=True)) for row in comparison.rows]
-    widths = {heading: max(map(len, (heading, *(row[heading] for row in rows)))) + 1 for heading in CELLS}
+    widths = {heading: max(map(len, (heading, *(row[heading] for row in rows)))) + 2 for heading in CELLS}
     for heading in EXPENDABLE:
-        if sum(widths.values()) + 2 <= width:
+        if sum(widths.values()) + 1 <= width:
             break
         del widths[heading]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))

@@ -3,6 +3,7 @@
 MODEL is one of
 
 - a bundled name (`CATALOG`): real architectures with seeded random weights, sized for a laptop, nothing downloaded;
+- a ``.fir`` file: its graph with its constants, and inputs drawn to fit;
 - ``module:factory`` or ``path/to/file.py:factory``: a callable without arguments that returns ``(module, inputs)``,
   ``(module, inputs, dynamic)``, or a module that has ``example_inputs``.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-import importlib.util
+from importlib.util import find_spec
 from pathlib import Path
 
 from fairlead.errors import ExtraMissingError, ModelNotFoundError, TorchMissingError
@@ -35,18 +35,18 @@ def check_spec(spec: str) -> None:
       from: 8 bundled models, none of them with this name
       next: did you mean 'bert'? 'fairlead compare --list' lists them; or give module:factory
     """
-    if importlib.util.find_spec("torch") is None:
+    if find_spec("torch") is None:
         raise TorchMissingError(
             "a model needs torch, which is not installed", where=f"MODEL {spec!r}", next="pip install 'fairlead[torch]'"
         )
-    if ":" in spec:
-        return
     if spec.endswith(".fir"):
         _check_file(spec)
         return
+    if ":" in spec:
+        return
     if spec not in CATALOG:
         raise _unknown(spec)
-    if spec not in WITHOUT_TRANSFORMERS and importlib.util.find_spec("transformers") is None:
+    if spec not in WITHOUT_TRANSFORMERS and find_spec("transformers") is None:
         raise ExtraMissingError(
             f"the bundled model {spec!r} needs transformers, which is not installed",
             where="fairlead's extra 'models'",

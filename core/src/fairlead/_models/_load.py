@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from fairlead._models._catalog import CATALOG, check_spec
+from fairlead._models._fir import load_fir
 from fairlead._models._model import Dynamic, Model
 from fairlead.errors import ArgumentError, ModelNotFoundError
 
@@ -31,7 +32,10 @@ def load(spec: str, *, training: bool = False, seed: int = 0) -> Model:
     """
     check_spec(spec)
     torch.manual_seed(seed)
-    model = _bundled(spec, training) if spec in CATALOG else _from_factory(spec)
+    if spec in CATALOG:
+        model = _bundled(spec, training)
+    else:
+        model = load_fir(spec) if spec.endswith(".fir") else _from_factory(spec)
     model.module.train(training)
     return model
 

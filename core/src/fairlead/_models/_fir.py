@@ -1,0 +1,88 @@
+"""A ``.fir`` file as a model: the graph as a module that holds the file's constants, and random inputs that fit it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from fairlead._models._model import Dynamic, Model
+from fairlead._torch_types import TORCH_DTYPES
+from fairlead.interpret import restride, to_fx
+from fairlead.ir import Graph, Input, Role, TensorType, dims, read
+
+__all__ = ["load_fir"]
+
+WEIGHTS = (Role.parameter, Role.buffer, Role.constant)
+
+SIZE = 4
+"""What an unknown size is, where its range allows it."""
+
+
+def load_fir(spec: str) -> Model:
+    """The graph in the file. Inputs that it has no constants for are drawn; a mutation is returned, not performed."""
+    file = read(Path(spec))
+    graph = file.graph
+    sizes = {symbol.name: min(max(symbol.lo, SIZE), symbol.hi or SIZE) for symbol in graph.symbols}
+    # The bytes are the file's own, read for this process alone: torch may write to them.
+    given = {
+        index: torch.frombuffer(data.data, dtype=TORCH_DTYPES[data.dtype]).reshape(data.shape)
+        if data.nbytes
+        else torch.empty(data.shape, dtype=TORCH_DTYPES[data.dtype])
+        for index, data in file.constants().items()
+    }
+    values = [
+        _laid_out(given[index], each, sizes) if index in given else _drawn(each, sizes)
+        for index, each in enumerate(graph.inputs)
+    ]
+    held = {index: values[index] for index, each in enumerate(graph.inputs) if index in given or each.role in WEIGHTS}
+    args = tuple(value for index, value in enumerate(values) if index not in held)
+    return Model(spec, _Saved(graph, held), args, {}, _dynamic(graph, held))
+
+
+class _Saved(torch.nn.Module):
+    """Takes the inputs that are not held, in order, and returns what the graph returns."""
+
+    def __init__(self, graph: Graph, held: Mapping[int, Any]) -> None:
+        super().__init__()
+        self.graph = to_fx(graph)
+        self.order = tuple(range(len(graph.inputs)))
+        for index, tensor in held.items():
+            if graph.inputs[index].role is Role.parameter and tensor.is_floating_point():
+                self.register_parameter(f"in{index}", torch.nn.Parameter(tensor))
+            else:
+                self.register_buffer(f"in{index}", tensor)
+
+    def forward(self, *inputs: Any) -> Any:
+        rest = iter(inputs)
+        return self.graph(*(getattr(self, f"in{i}") if hasattr(self, f"in{i}") else next(rest) for i in self.order))
+
+
+def _drawn(each: Input, sizes: Mapping[str, int]) -> Any:
+    type_ = each.value.type
+    if not isinstance(type_, TensorType):
+        return sizes.get(each.name, SIZE)
+    shape, dtype = [dims.evaluate(dim, sizes) for dim in type_.shape], TORCH_DTYPES[type_.dtype]
+    if dtype.is_floating_point or dtype.is_complex:
+        return _laid_out(torch.randn(shape).to(dtype), each, sizes)
+    # Integers are mostly indices, and every table has a first and a second row.
+    return _laid_out(torch.randint(0, 2, shape).to(dtype), each, sizes)
+
+
+def _laid_out(tensor: torch.Tensor, each: Input, sizes: Mapping[str, int]) -> torch.Tensor:
+    type_ = each.value.type
+    assert isinstance(type_, TensorType)
+    return restride(tensor, [dims.evaluate(dim, sizes) for dim in type_.strides]) if type_.strides else tensor
+
+
+def _dynamic(graph: Graph, held: Mapping[int, Any]) -> Dynamic:
+    names = {symbol.name for symbol in graph.symbols}
+    free = [each.value.type for index, each in enumerate(graph.inputs) if index not in held]
+    found: Dynamic = {}
+    for position, type_ in enumerate(free):
+        shape = type_.shape if isinstance(type_, TensorType) else ()
+        if marked := {dim: size for dim, size in enumerate(shape) if isinstance(size, str) and size in names}:
+            found[str(position)] = marked
+    return found

@@ -1,0 +1,95 @@
+"""What counts as right, tensor by tensor."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from fairlead._compare._reference import Case
+from fairlead._compare._verify import Findings
+
+
+def case(**tensors: torch.Tensor) -> Case:
+    """A case whose eager results are float32 roundings of exact ones."""
+    eager = {name: tensor.float() if tensor.is_floating_point() else tensor for name, tensor in tensors.items()}
+    return Case({}, eager, tensors)
+
+
+def problems(reference: Case, got: dict[str, torch.Tensor]) -> list[str]:
+    findings = Findings()
+    findings.add("example", reference, got)
+    return findings.problems
+
+
+@pytest.fixture
+def exact() -> torch.Tensor:
+    return torch.linspace(-3.0, 5.0, 1000, dtype=torch.float64) / 3
+
+
+def test_eagers_own_rounding_is_right(exact: torch.Tensor) -> None:
+    findings = Findings()
+    findings.add("example", case(y=exact), {"y": exact.float()})
+    assert findings.problems == []
+    assert findings.error == findings.eager > 0
+
+
+def test_bfloat16_inside_of_float32_is_wrong(exact: torch.Tensor) -> None:
+    (problem,) = problems(case(y=exact), {"y": exact.bfloat16().float()})
+    assert problem.startswith("example: y is off by ")
+    assert "eager by" in problem
+
+
+def test_the_error_is_relative_to_the_largest_value(exact: torch.Tensor) -> None:
+    findings = Findings()
+    findings.add("example", case(y=exact), {"y": exact.float() + float(exact.abs().max()) / 4})
+    assert findings.error == pytest.approx(0.25, rel=1e-4)
+    assert findings.worst == "y"
+
+
+def test_another_type_or_shape_is_wrong(exact: torch.Tensor) -> None:
+    assert problems(case(y=exact), {"y": exact}) == ["example: y is float64[1000], in eager float32[1000]"]
+    assert problems(case(y=exact), {"y": exact.float()[None]}) == [
+        "example: y is float32[1, 1000], in eager float32[1000]"
+    ]
+
+
+def test_a_missing_and_a_surplus_tensor_are_wrong(exact: torch.Tensor) -> None:
+    assert problems(case(y=exact), {"z": exact.float()}) == [
+        "example: there is no y",
+        "example: there is a z, which eager does not have",
+    ]
+
+
+def test_integers_have_to_be_equal() -> None:
+    indices = torch.arange(6)
+    assert problems(case(y=indices), {"y": indices.clone()}) == []
+    assert problems(case(y=indices), {"y": indices.clamp(max=3)}) == ["example: 2 of 6 elements of y differ"]
+
+
+def test_infinities_and_nans_have_to_be_where_eagers_are() -> None:
+    special = torch.tensor([1.0, float("inf"), float("-inf"), float("nan")], dtype=torch.float64)
+    assert problems(case(y=special), {"y": special.float()}) == []
+    assert problems(case(y=special), {"y": -special.float()}) == ["example: y has other infinities or NaNs than eager"]
+
+
+def test_rounding_where_the_true_gradient_is_zero_is_right() -> None:
+    large, none = torch.ones(3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64)
+    reference = Case(
+        {},
+        {"gradient of w": large.float(), "gradient of b": none.float()},
+        {"gradient of w": large, "gradient of b": none},
+    )
+    assert problems(reference, {"gradient of w": large.float(), "gradient of b": none.float() + 1e-9}) == []
+    assert problems(reference, {"gradient of w": large.float(), "gradient of b": none.float() + 1e-3}) != []
+
+
+def test_without_float64_the_reference_is_eager(exact: torch.Tensor) -> None:
+    findings = Findings()
+    findings.add("example", Case({}, {"y": exact.float()}, None), {"y": exact.float()})
+    assert findings.problems == []
+    assert not findings.accuracy.exact
+
+
+def test_empty_tensors_compare() -> None:
+    empty = torch.empty(0, 3, dtype=torch.float64)
+    assert problems(case(y=empty), {"y": empty.float()}) == []
