@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from fairlead import _settings
+from fairlead import _registry, _settings
 from fairlead._arguments import request_of
 from fairlead._capture import Captured, capture
 from fairlead._compile import Request, Session
@@ -124,6 +124,6 @@ def dynamo_backend(name: str | None = None) -> Callable[..., Any]:
 
 @functools.cache
 def __getattr__(name: str) -> Callable[..., Any]:
-    if name.startswith("_"):
-        raise AttributeError(name)
+    if name != "fairlead" and name not in _registry.names():
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}: no backend is called so")
     return dynamo_backend(None if name == "fairlead" else name)
