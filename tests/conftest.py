@@ -7,12 +7,20 @@ import os
 import subprocess
 import sys
 import textwrap
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 REPOSITORY = Path(__file__).parent.parent
+
+PROJECTS = {
+    tomllib.loads(path.read_text("utf-8"))["project"]["name"]: path.parent
+    for pattern in ("core", "backends/*", "tests/wheels/*")
+    for path in REPOSITORY.glob(f"{pattern}/pyproject.toml")
+}
+"""The folder of each wheel, by the name of its distribution."""
 
 BACKEND = """
 from fairlead.backend import Capabilities, NoOptions, Probe, Support
@@ -104,3 +112,13 @@ def run() -> Run:
         )
 
     return run
+
+
+@pytest.fixture(scope="session")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """All wheels, built with the build backend that pip would call, by the name of the distribution."""
+    folder = tmp_path_factory.mktemp("wheels")
+    for project in PROJECTS.values():
+        command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+        subprocess.run(command, cwd=project, check=True, capture_output=True)
+    return {path.name.split("-")[0].replace("_", "-"): path for path in folder.glob("*.whl")}

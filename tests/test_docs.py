@@ -1,30 +1,91 @@
-"""The documentation leads nowhere that does not exist."""
+"""The documentation says what is: its links lead somewhere, its examples run, its listings are the files."""
 
 from __future__ import annotations
 
+import doctest
 import re
-import subprocess
+import urllib.parse
 from pathlib import Path
 
 import pytest
 
-from .conftest import REPOSITORY
+from .conftest import REPOSITORY, Run
+
+PAGES = sorted(p for p in [*REPOSITORY.glob("*.md"), *REPOSITORY.glob("docs/**/*.md"), *REPOSITORY.glob("*/*/README.md")])
+BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-def pages() -> list[Path]:
-    found = subprocess.run(["git", "ls-files", "*.md"], cwd=REPOSITORY, check=True, capture_output=True, text=True)
-    return [REPOSITORY / line for line in found.stdout.splitlines()]
+def name(page: Path) -> str:
+    return str(page.relative_to(REPOSITORY))
 
 
-@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(REPOSITORY)))
-def test_every_link_of_a_page_leads_to_a_file(page: Path) -> None:
-    links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text("utf-8"))
-    local = [link for link in links if not re.match(r"[a-z]+:", link)]
-    assert [link for link in local if not (page.parent / link).exists()] == []
+def blocks(page: Path, language: str) -> list[tuple[str, str]]:
+    """The fenced blocks of a page in this language: what stands after the language, and the text."""
+    found = BLOCK.findall(page.read_text("utf-8"))
+    return [(label, text) for kind, label, text in found if kind == language]
 
 
-def test_every_page_that_a_message_names_exists() -> None:
-    sources = [path for part in ("core/src", "backends") for path in (REPOSITORY / part).rglob("*.py")]
-    named = {page for path in sources for page in re.findall(r"\bdocs/[\w/]+\.md\b", path.read_text("utf-8"))}
-    assert named
-    assert [page for page in sorted(named) if not (REPOSITORY / page).exists()] == []
+def headings(page: Path) -> set[str]:
+    """The anchors that a page has on GitHub."""
+    titles = re.findall(r"^#+ (.*)$", page.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = BLOCK.sub("", page.read_text("utf-8"))
+    for target in re.findall(r"\]\(([^)\s]+)\)|(?:src|srcset)=\"([^\"]+)\"", text):
+        link = urllib.parse.urlsplit("".join(target))
+        if link.scheme:
+            continue
+        file = (page.parent / link.path) if link.path else page
+        assert file.exists(), f"{name(page)} links to {link.geturl()}"
+        assert not link.fragment or link.fragment in headings(file), f"{name(page)} links to {link.geturl()}"
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if any(">>>" in t for _, t in blocks(p, "python"))], ids=name)
+def test_examples_print_what_the_page_says(page: Path) -> None:
+    runner = doctest.DocTestRunner(verbose=False, optionflags=doctest.ELLIPSIS)
+    globals_: dict[str, object] = {}
+    for _, text in blocks(page, "python"):
+        if ">>>" in text:
+            test = doctest.DocTestParser().get_doctest(text, globals_, name(page), str(page), 0)
+            runner.run(test, clear_globs=False)
+            globals_ = test.globs
+    assert runner.summarize().failed == 0
+
+
+SCRIPTS = [(page, text) for page in PAGES for label, text in blocks(page, "python") if not label and ">>>" not in text]
+COMPLETE = [(page, text) for page, text in SCRIPTS if text.startswith(("import ", "from "))]
+
+
+@pytest.mark.parametrize(("page", "text"), COMPLETE, ids=[f"{name(p)}-{i}" for i, (p, _) in enumerate(COMPLETE)])
+def test_scripts_run(page: Path, text: str, tmp_path: Path, run: Run) -> None:
+    """A block that begins with an import is complete: it runs as it stands."""
+    (tmp_path / "script.py").write_text(text)
+    result = run(str(tmp_path / "script.py"))
+    assert result.returncode == 0, result.stderr
+
+
+LISTINGS = [(page, label, text) for page in PAGES for kind in ("python", "toml") for label, text in blocks(page, kind) if label]
+
+
+@pytest.mark.parametrize(("page", "label", "text"), LISTINGS, ids=[f"{name(p)}-{label}" for p, label, _ in LISTINGS])
+def test_listings_are_the_files(page: Path, label: str, text: str) -> None:
+    """A block with a path behind its language shows that file of the repository."""
+    assert text == (REPOSITORY / label).read_text("utf-8")
+
+
+def test_every_page_is_reachable_from_the_readme() -> None:
+    reached: set[Path] = set()
+    waiting = [REPOSITORY / "README.md"]
+    while waiting:
+        page = waiting.pop().resolve()
+        if page in reached or page.suffix != ".md":
+            continue
+        reached.add(page)
+        for target in re.findall(r"\]\(([^)#\s]+)", BLOCK.sub("", page.read_text("utf-8"))):
+            if not urllib.parse.urlsplit(target).scheme:
+                waiting.append(page.parent / target)
+    pages = {p.resolve() for p in REPOSITORY.glob("docs/**/*.md")}
+    assert pages - reached == set()

@@ -15,28 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import REPOSITORY, Run
+from .conftest import PROJECTS, Run
 
-PROJECTS = {
-    tomllib.loads(path.read_text("utf-8"))["project"]["name"]: path.parent
-    for path in [
-        *REPOSITORY.glob("*/pyproject.toml"),
-        *REPOSITORY.glob("*/*/pyproject.toml"),
-        *REPOSITORY.glob("tests/wheels/*/pyproject.toml"),
-    ]
-}
 OURS = sorted(name for name in PROJECTS if name != "fairlead-acme")
 BACKENDS = sorted(name for name in PROJECTS if name not in ("fairlead", "fairlead-onnx"))
-
-
-@pytest.fixture(scope="module")
-def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """All wheels, built with the build backend that pip would call, by the name of the distribution."""
-    folder = tmp_path_factory.mktemp("wheels")
-    for project in PROJECTS.values():
-        command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-        subprocess.run(command, cwd=project, check=True, capture_output=True)
-    return {path.name.split("-")[0].replace("_", "-"): path for path in folder.glob("*.whl")}
 
 
 def required(distribution: str) -> set[str]:
