@@ -53,8 +53,9 @@ class AcmeExecutable:
         with np.errstate(over=self._on_error, invalid=self._on_error):
             for node in self._graph.nodes:
                 arguments = (values[a.id] if isinstance(a, Value) else a for a in node.args)
-                values[node.result.id] = RULES[node.op](np, *arguments)
-        return [np.asarray(values[value.id]) for value in self._graph.output_values()]
+                # The graph says what a result is. NumPy promotes by rules of its own: f32 plus an int64 is f64 to it.
+                values[node.result.id] = np.asarray(RULES[node.op](np, *arguments), dtype=np.float32)
+        return [values[value.id] for value in self._graph.output_values()]
 
 
 class AcmeBackend:
