@@ -37,6 +37,13 @@ def test_the_documentation_names_no_error_that_does_not_exist() -> None:
     assert set(re.findall(r"FL[1-9]\d\d", page)) == {cls.code for cls in CODED}
 
 
+def test_every_page_that_a_message_names_exists() -> None:
+    sources = [path for part in ("core/src", "backends") for path in (REPOSITORY / part).rglob("*.py")]
+    named = {page for path in sources for page in re.findall(r"\bdocs/[\w/]+\.md\b", path.read_text("utf-8"))}
+    assert "docs/backends.md" in named
+    assert [page for page in sorted(named) if not (REPOSITORY / page).exists()] == []
+
+
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
 def test_an_error_survives_the_way_to_another_process(cls: type[FairleadError]) -> None:
     error = cls("what happened", where="here", next="do this")
