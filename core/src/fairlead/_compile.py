@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import torch
 
-from fairlead import _options, _settings, hooks
+from fairlead import _hook_calls, _options, _settings, hooks
 from fairlead._failures import budget_error, compile_error, device_error, run_error, supports_error
 from fairlead._program import Plan, Program
 from fairlead._registry import registry
 from fairlead.backend import Backend, Executable, Options, Support
 from fairlead.errors import FairleadError, RegistryError
-from fairlead.ir import Graph, Kind, Node, Role, TensorType, verify
+from fairlead.ir import Graph, Kind, Node, Role, TensorType, Value, verify
 from fairlead.partition import DRAWS, Assignment, Part, assign, split, verdict
 from fairlead.passes import canonicalize, decompose, hoist, recognize_composites, split_dropout
 from fairlead.placement import GraphPlacement, NodePlacement, PartPlacement, Placement, Why
@@ -122,19 +122,15 @@ class _Build:
     def _prepared(self, graph: Graph) -> Graph:
         graph = msgspec.structs.replace(graph, name=self.name)
         graph = recognize_composites(canonicalize(graph))
-        passes = self._plugin_passes()
+        passes = _hook_calls.passes(self.backend)
         graph = _apply(graph, passes, hooks.Stage.composite)
         if not self.backend.capabilities.rng:
             graph = split_dropout(graph)
         graph = decompose(graph, self.backend.capabilities.keeps)
         graph = verify(_apply(graph, passes, hooks.Stage.decomposed))
         origin = next((n.location for n in graph.nodes if n.location), None)
-        hooks.plugin_manager().hook.fairlead_captured(graph=graph, origin=origin)
+        _hook_calls.captured(graph, origin)
         return graph
-
-    def _plugin_passes(self) -> list[hooks.Pass]:
-        collected = hooks.plugin_manager().hook.fairlead_passes(target=self.backend)
-        return sorted((p for passes in collected for p in passes or ()), key=lambda p: (p.stage, p.name))
 
     def _static(self) -> tuple[int, ...]:
         """The inputs that are offered as constants: weights of an inference graph that the graph itself does not
@@ -152,7 +148,8 @@ class _Build:
         )
 
     def _plan(self, static: tuple[int, ...]) -> tuple[Plan, GraphPlacement]:
-        graph, setup, moved = self.graph, None, ()
+        graph, setup = self.graph, None
+        moved: tuple[Node, ...] = ()
         if self.backend.capabilities.bakes_constants:
             hoisted = hoist(graph, {*static, *self.constants})
             if hoisted is not None:
@@ -161,12 +158,13 @@ class _Build:
         # what nobody takes is over every budget; it is given to eager so that the report can be made
         takers = [name or DRAWS for name in assignment.backends]
         parts = split(graph, takers, self.request.backend)
-        hooks.plugin_manager().hook.fairlead_partitioned(graph=graph, parts=parts)
+        _hook_calls.partitioned(graph, parts)
         hoisted_nodes = tuple(
             NodePlacement(n.op, DRAWS, Why.hoisted, "depends only on weights", n.location) for n in moved
         )
         placement = GraphPlacement(self.name, self.kind, self.request.backend, (*hoisted_nodes, *assignment.nodes))
-        return Plan(graph, parts, setup, static, tuple(self.constants.values())), placement
+        types = tuple(o.value.type if isinstance(o.value, Value) else None for o in self.captured.graph.outputs)
+        return Plan(graph, parts, setup, static, tuple(self.constants.values()), types), placement
 
     def _assign(self, graph: Graph) -> Assignment:
         return assign(graph, self.request.backend, self.request.fallback, self._support)
@@ -195,10 +193,9 @@ class _Build:
         backend: Backend[Any] = self.backend if name == self.request.backend else registry.ready(name)
         options = self.options if name == self.request.backend else _options.parse(backend, None)
         job = hooks.CompileJob(backend, part.graph, options, constants)
-        manager = hooks.plugin_manager()
         started = time.perf_counter()
         try:
-            executable: Executable = manager.hook.fairlead_compile(job=job)
+            executable = _hook_calls.compile_job(job)
         except Exception as error:
             failure = compile_error(name, part, constants, error)
             after = self._after(name)
@@ -206,7 +203,7 @@ class _Build:
                 raise failure from error
             _log.warning("%s\ncontinuing with %r", failure, after)
             return self._cascade(part, constants, after, f"{name} failed to compile: {_first_line(error)}")
-        manager.hook.fairlead_compiled(job=job, executable=executable, seconds=time.perf_counter() - started)
+        _hook_calls.compiled(job, executable, time.perf_counter() - started)
         self.record.note(part, name, note)
         return executable
 

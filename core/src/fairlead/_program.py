@@ -13,8 +13,8 @@ import torch
 
 from fairlead._results import Outputs, checked
 from fairlead.backend import Executable, Refittable
-from fairlead.interpret import to_fx
-from fairlead.ir import Graph, TensorType
+from fairlead.interpret import in_clean_thread, to_fx
+from fairlead.ir import Graph, TensorType, Type
 from fairlead.partition import Part
 
 _log = logging.getLogger("fairlead.program")
@@ -43,6 +43,7 @@ class Plan(NamedTuple):
     setup: Graph | None
     watched: tuple[int, ...]
     constants: tuple[torch.Tensor, ...]
+    output_types: tuple[Type | None, ...]
 
 
 Compiler = Callable[[Part, Mapping[int, torch.Tensor]], Executable]
@@ -80,7 +81,7 @@ class _Layout:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.outputs = Outputs(plan.graph)
+        self.outputs = Outputs(plan.graph, plan.output_types)
         self.setup = to_fx(plan.setup).forward if plan.setup is not None else None
         given = len(plan.graph.inputs) - len(plan.constants) - (len(plan.setup.outputs) if plan.setup else 0)
         foreign = any(p.backend != "eager" for p in plan.parts)
@@ -162,22 +163,21 @@ class Program:
                 self._current = None
 
     def _rescued(self, step: _Step, registers: list[Any], error: Exception, layout: _Layout) -> Sequence[Any]:
-        step.install(self._rescue(step.part, error))
+        step.install(in_clean_thread(lambda: self._rescue(step.part, error)))
         return step.accept(step.executable([registers[i] for i in step.inputs]), registers, layout.outputs)
 
     def _bind(self, args: Sequence[Any], key: tuple[int, ...]) -> _Binding:
-        with self._lock, torch.inference_mode(False), torch.no_grad():
+        with self._lock:
             ids = key[: len(self._watched)]
             old = self._bindings.pop(ids, None)
-            if old is None or old.key != key:
-                if old is not None and self._thrashes(old):
-                    return self._without_weights(args)
-                old = self._made(args, key, old)
-            self._bindings[ids] = old
+            if old is not None and old.key != key and self._thrashes(old):
+                return self._without_weights(args)
+            new = old if old is not None and old.key == key else in_clean_thread(lambda: self._made(args, key, old))
+            self._bindings[ids] = new
             if len(self._bindings) > _MAX_BINDINGS:
                 del self._bindings[next(iter(self._bindings))]
-            self._current = old
-            return old
+            self._current = new
+            return new
 
     def _thrashes(self, old: _Binding) -> bool:
         self._short_lived = self._short_lived + 1 if old.calls <= _SHORT_LIVED else 0
@@ -192,7 +192,7 @@ class Program:
         self._layout = _Layout(self._unwatched())
         self._bindings.clear()
         self._watched = ()
-        self._current = self._made(args, (), None)
+        self._current = in_clean_thread(lambda: self._made(args, (), None))
         return self._current
 
     def _made(self, args: Sequence[Any], key: tuple[int, ...], old: _Binding | None) -> _Binding:

@@ -6,19 +6,21 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
+import torch.utils.dlpack
 
 from fairlead._torch_types import TORCH_DTYPES
 from fairlead.errors import ResultError
 from fairlead.interpret import restride
-from fairlead.ir import DimExpr, Graph, TensorType, Value, dims, row_major
+from fairlead.ir import DimExpr, Graph, TensorType, Type, Value, dims, row_major
 from fairlead.partition import Part
 
 
 class Outputs:
-    """The outputs of a graph out of the registers that hold its values."""
+    """The outputs of a graph out of the registers that hold its values, with the strides that ``types`` give."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, types: Sequence[Type | None]) -> None:
         self._graph = graph
+        self._types = types
         self._symbols = tuple((s.name, *s.source) for s in graph.symbols)
         self.symbolic = bool(self._symbols)
         self._picks: tuple[int, ...] = ()
@@ -30,13 +32,13 @@ class Outputs:
         """Take note of the register of each value, by its id."""
         inputs = {i.value.id for i in self._graph.inputs}
         picks, fixed, evaluated, others = [], [], [], []
-        for k, output in enumerate(self._graph.outputs):
+        for k, (output, type_) in enumerate(zip(self._graph.outputs, self._types, strict=True)):
             value = output.value
             picks.append(registers[value.id] if isinstance(value, Value) else 0)
             if not isinstance(value, Value):
                 others.append((k, dims.evaluator(value.expr) if isinstance(value, DimExpr) else value))
-            elif isinstance(value.type, TensorType) and value.id not in inputs:
-                strides = value.type.strides if value.type.strides is not None else row_major(value.type.shape)
+            elif isinstance(type_, TensorType) and value.id not in inputs:
+                strides = type_.strides if type_.strides is not None else row_major(type_.shape)
                 if all(isinstance(s, int) for s in strides):
                     fixed.append((k, tuple(int(s) for s in strides)))
                 else:
@@ -75,7 +77,7 @@ def checked(part: Part, results: Sequence[Any], env: Mapping[str, int]) -> list[
     declared = [v.tensor for v in part.graph.output_values()]
     if len(results) != len(declared):
         raise _wrong(part, f"returned {len(results)} results, not {len(declared)}")
-    tensors = [r if isinstance(r, torch.Tensor) else torch.from_dlpack(r) for r in results]
+    tensors = [r if isinstance(r, torch.Tensor) else torch.utils.dlpack.from_dlpack(r) for r in results]
     for index, (tensor, type_) in enumerate(zip(tensors, declared, strict=True)):
         shape = tuple(dims.evaluate(d, env) for d in type_.shape)
         if tuple(tensor.shape) != shape:

@@ -9,8 +9,10 @@ from __future__ import annotations
 import ast
 import functools
 import operator
+import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from concurrent.futures import Future
+from typing import Any, TypeVar
 
 import torch
 
@@ -32,7 +34,9 @@ from fairlead.ir import (
 )
 from fairlead.passes import layout_sensitive
 
-__all__ = ["restride", "run", "to_fx"]
+R = TypeVar("R")
+
+__all__ = ["in_clean_thread", "restride", "run", "to_fx"]
 
 
 def to_fx(graph: Graph) -> torch.fx.GraphModule:
@@ -68,6 +72,29 @@ def restride(tensor: torch.Tensor, strides: Sequence[int]) -> torch.Tensor:
     source = tensor[tuple(slice(0, 1) if b else slice(None) for b in broadcast)]
     out = torch.empty_strided(source.shape, wanted, dtype=tensor.dtype, device=tensor.device)
     return out.copy_(source).as_strided(tensor.shape, wanted)
+
+
+def in_clean_thread(function: Callable[[], R]) -> R:
+    """What ``function`` returns or raises, run in a thread of its own, without gradients.
+
+    Compilers are called while a program runs, under whatever the caller has on: autocast, inference mode, a default
+    device, dispatch keys that autograd excludes. Torch keeps all of that per thread, so a new thread has none of it.
+
+    >>> in_clean_thread(torch.is_grad_enabled)
+    False
+    """
+    outcome: Future[R] = Future()
+
+    def work() -> None:
+        try:
+            with torch.no_grad():
+                outcome.set_result(function())
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    thread = threading.Thread(target=work, name="fairlead-compile", daemon=True)
+    thread.start()
+    return outcome.result()
 
 
 class _Writer:

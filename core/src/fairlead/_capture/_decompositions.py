@@ -9,7 +9,7 @@ it costs correctness, because torch's own entry returns attention weights where 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from torch._decomp import core_aten_decompositions
@@ -153,7 +153,8 @@ _ALLOWED = [
 def table() -> dict[Any, Callable[..., Any]]:
     """The decompositions, by op overload, as AOTAutograd takes them."""
     allowed = frozenset(_ALLOWED)
-    return {op: rule for op, rule in core_aten_decompositions().items() if _name(op) in allowed}
+    entries: Iterable[tuple[Any, Callable[..., Any]]] = core_aten_decompositions().items()  # type: ignore[no-untyped-call]
+    return {op: rule for op, rule in entries if _name(op) in allowed}
 
 
 def _name(op: Any) -> str:

@@ -45,7 +45,7 @@ def aot_compile(
 ) -> Callable[..., Any]:
     """Run AOTAutograd over a Dynamo graph; the three compilers get functional ATen graphs and return boxed
     callables."""
-    return aot_autograd(  # type: ignore[no-any-return, no-untyped-call]
+    return aot_autograd(
         fw_compiler=forward, bw_compiler=backward, inference_compiler=inference, decompositions=table()
     )(gm, list(inputs))
 

@@ -1,0 +1,119 @@
+"""A graph that Inductor compiles at its first call, and again where its sizes leave what the code was generated for."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import torch
+from torch._dynamo.source import ConstantSource
+from torch._inductor import list_mode_options
+from torch._inductor.compile_fx import compile_fx
+from torch._subclasses import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
+
+from fairlead.interpret import in_clean_thread, restride, to_fx
+from fairlead.ir import Graph, Role, ScalarType, TensorType, dims, row_major
+
+if TYPE_CHECKING:
+    from fairlead_inductor._backend import InductorOptions
+
+
+class _Variant(NamedTuple):
+    """Generated code, and the condition on the symbols' values under which it is right."""
+
+    function: Callable[..., Any]
+    admits: Callable[[Sequence[int]], bool]
+
+
+class InductorExecutable:
+    """A graph compiled by Inductor.
+
+    Takes any strides for what other Parts computed, and lays it out as it was captured.
+    """
+
+    baked: frozenset[int] = frozenset()
+    fresh_outputs = True
+
+    def __init__(self, graph: Graph, options: InductorOptions) -> None:
+        self._graph = graph
+        self._config = {**list_mode_options(options.mode), **options.config}
+        self._variants: list[_Variant] = []
+        self._lock = threading.Lock()
+        self._laid_out = tuple(
+            (i, item.value.type)
+            for i, item in enumerate(graph.inputs)
+            if item.role in (Role.intermediate, Role.constant) and isinstance(item.value.type, TensorType)
+        )
+
+    def __call__(self, inputs: Sequence[Any], /) -> Sequence[Any]:
+        values = [
+            inputs[index] if axis is None else inputs[index].shape[axis]
+            for index, axis in (s.source for s in self._graph.symbols)
+        ]
+        if self._laid_out:
+            inputs = self._with_captured_strides(list(inputs), values)
+        for variant in self._variants:
+            if variant.admits(values):
+                return variant.function(*inputs)  # type: ignore[no-any-return]
+        with self._lock:
+            variant = next((v for v in self._variants if v.admits(values)), None) or in_clean_thread(
+                lambda: self._compiled(values)
+            )
+        return variant.function(*inputs)  # type: ignore[no-any-return]
+
+    def _with_captured_strides(self, inputs: list[Any], values: Sequence[int]) -> list[Any]:
+        env = {s.name: v for s, v in zip(self._graph.symbols, values, strict=True)}
+        for i, type_ in self._laid_out:
+            strides = type_.strides if type_.strides is not None else row_major(type_.shape)
+            wanted = tuple(dims.evaluate(s, env) for s in strides)
+            if inputs[i].stride() != wanted:
+                inputs[i] = restride(inputs[i], wanted)
+        return inputs
+
+    def _compiled(self, values: Sequence[int]) -> _Variant:
+        env = ShapeEnv()
+        mode = FakeTensorMode(shape_env=env)
+        symbols = {s.name: _symint(env, s.name, v) for s, v in zip(self._graph.symbols, values, strict=True)}
+        fakes = [self._fake(mode, item.value.type, item.name, symbols) for item in self._graph.inputs]
+        function = compile_fx(to_fx(self._graph), fakes, config_patches=self._config)
+        guards = env.produce_guards_expression(list(symbols.values())) if symbols else None
+        variant = _Variant(cast("Callable[..., Any]", function), _condition(env, guards))
+        self._variants.append(variant)
+        return variant
+
+    def _fake(self, mode: FakeTensorMode, type_: TensorType | ScalarType, name: str, symbols: Mapping[str, Any]) -> Any:
+        if isinstance(type_, ScalarType):
+            return symbols[name]
+        shape = [dims.evaluate(d, symbols) for d in type_.shape]
+        strides = type_.strides if type_.strides is not None else row_major(type_.shape)
+        with mode:
+            return torch.empty_strided(
+                shape,
+                [dims.evaluate(s, symbols) for s in strides],
+                dtype=_dtype(type_),
+                device=type_.device,
+            )
+
+
+def _condition(env: ShapeEnv, guards: str | None) -> Callable[[Sequence[int]], bool]:
+    """Whether code generated under the guards is right for these values of the symbols."""
+    if not guards:
+        return lambda values: True
+    return lambda values: bool(env.evaluate_guards_expression(guards, list(values)))
+
+
+def _symint(env: ShapeEnv, name: str, value: int) -> Any:
+    """A symbolic integer of its own, with the value of this call as its hint."""
+    source = ConstantSource(name)
+    symbol = env.create_symbol(
+        value, source, dynamic_dim=DimDynamic.DYNAMIC, constraint_dim=None, do_not_specialize_zero_one=True
+    )
+    return env.create_symintnode(symbol, hint=value, source=source)
+
+
+def _dtype(type_: TensorType) -> torch.dtype:
+    from fairlead._torch_types import TORCH_DTYPES
+
+    return TORCH_DTYPES[type_.dtype]
