@@ -271,3 +271,45 @@ def test_a_broken_plugin_is_an_error_where_one_asks_for_it(site: Site, monkeypat
     for _ in range(2):
         with pytest.raises(PluginError, match="plugin 'broken' does not import"):
             manager.load()
+
+
+def test_a_program_passes_all_hooks_on_its_way(manager: PluginManager) -> None:
+    import torch
+
+    import fairlead
+
+    seen: list[tuple[object, ...]] = []
+
+    class Witness:
+        @hookimpl
+        def fairlead_captured(self, graph: Graph, origin: object) -> None:
+            seen.append(("captured", graph.kind))
+
+        @hookimpl
+        def fairlead_passes(self, target: Any) -> Sequence[Pass]:
+            return [Pass("witness", self.rewrite)]
+
+        def rewrite(self, graph: Graph) -> Graph:
+            seen.append(("pass", len(graph.nodes)))
+            return graph
+
+        @hookimpl
+        def fairlead_partitioned(self, graph: Graph, parts: Sequence[Any]) -> None:
+            seen.append(("partitioned", [part.backend for part in parts]))
+
+        @hookimpl(wrapper=True)
+        def fairlead_compile(self, job: CompileJob) -> Any:
+            seen.append(("compile", job.backend.name))
+            return (yield)
+
+        @hookimpl
+        def fairlead_compiled(self, job: CompileJob, executable: Any, seconds: float) -> None:
+            seen.append(("compiled", seconds > 0))
+
+    manager.register(Witness())
+    x = torch.arange(4.0)
+    compiled = fairlead.compile(lambda x: x.sin() + 1, backend="eager")
+    for _ in range(2):  # the second call passes none
+        torch.testing.assert_close(compiled(x), x.sin() + 1)
+    assert sorted(seen[:2]) == [("captured", Kind.inference), ("pass", 2)]
+    assert seen[2:] == [("partitioned", ["eager"]), ("compile", "eager"), ("compiled", True)]
