@@ -38,7 +38,7 @@ wheels: .venv/.ready    ## build every wheel into dist/
 	for w in $(WHEELS); do (cd $$w && $(CURDIR)/$(BIN)/python -m hatchling build -t wheel -d $(CURDIR)/dist) || exit 1; done
 
 clean:    ## remove what the other targets made, the virtual environment too
-	rm -rf .venv dist build reports .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv dist build reports .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/.ready: constraints.txt pyproject.toml $(WHEELS:%=%/pyproject.toml)
