@@ -159,10 +159,15 @@ class _Build:
         takers = [name or DRAWS for name in assignment.backends]
         parts = split(graph, takers, self.request.backend)
         _hook_calls.partitioned(graph, parts)
+        runs = {id(n): p.backend for p in parts for n in p.graph.nodes}
+        placed = tuple(
+            msgspec.structs.replace(p, backend=runs[id(n)]) if p.backend else p
+            for n, p in zip(graph.nodes, assignment.nodes, strict=True)
+        )
         hoisted_nodes = tuple(
             NodePlacement(n.op, DRAWS, Why.hoisted, "depends only on weights", n.location) for n in moved
         )
-        placement = GraphPlacement(self.name, self.kind, self.request.backend, (*hoisted_nodes, *assignment.nodes))
+        placement = GraphPlacement(self.name, self.kind, self.request.backend, (*hoisted_nodes, *placed))
         types = tuple(o.value.type if isinstance(o.value, Value) else None for o in self.captured.graph.outputs)
         return Plan(graph, parts, setup, static, tuple(self.constants.values()), types), placement
 
