@@ -41,7 +41,7 @@ def test_the_report_names_the_backend_that_runs_a_declined_node(picky: str) -> N
     compiled = fairlead.compile(
         lambda x: torch.fft.rfft(x.tanh()).abs() + 1, backend=picky, fallback=("willing", "eager")
     )
-    compiled(torch.ones(2, 8))
+    compiled(torch.ones(2, 8))  # type: ignore[no-untyped-call]
     (graph,) = compiled.fairlead.placement.graphs  # type: ignore[attr-defined]
     assert {n.backend for n in graph.nodes if n.why is Why.declined} == {"eager"}
     assert [(p.backend, p.nodes) for p in graph.parts] == [("picky", 1), ("eager", 1), ("picky", 2)]
