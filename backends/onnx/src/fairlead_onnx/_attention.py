@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from fairlead.ir import DType, TensorType, Value
+from fairlead.ir import Dim, DType, TensorType, Value
+from fairlead.ir.dims import mul
 from fairlead_onnx._call import Call, computed_type
 from fairlead_onnx._creation import iota
 from fairlead_onnx._matmul import matmul
@@ -19,10 +20,10 @@ __all__: list[str] = []
 def attention(c: Call) -> tuple[Ref | None, ...]:
     """``softmax(scale * q @ k.T + mask) @ v``, with zeros where a row is masked out altogether, as in eager."""
     _check(c, 0, 1, 2, dropout=4)
-    w = c.writer
-    scores = _scores(c, query=0, key=1, mask=3, causal=5, scale=6)
+    w, heads = c.writer, _Heads(c, 0, 1)
+    scores = _scores(c, heads, query=0, key=1, mask=3, causal=5, scale=6)
     weights = w.same("Softmax", scores, axis=-1)
-    out = matmul(w, weights, c.tensor(2))
+    out = heads.split(matmul(w, heads.join(weights), c.tensor(2)))
     dead = _dead_rows(c, 3)
     if dead is not None:
         out = w.select(dead, w.number(0.0, out.dtype), out)
@@ -41,34 +42,65 @@ def _logsumexp(w: Writer, scores: Ref, weights: Ref, dead: Ref | None) -> Ref:
 def attention_backward(c: Call) -> tuple[Ref | None, ...]:
     """Gradients from the saved logsumexp. Source: Dao et al., FlashAttention, section B.4."""
     _check(c, 1, 2, 3, dropout=7)
-    w, scale = c.writer, float(c.number(9))
-    grad, query, key, value, out = (c.tensor(i) for i in range(5))
-    scores = _scores(c, query=1, key=2, mask=6, causal=8, scale=9)
+    w, scale, heads = c.writer, float(c.number(9)), _Heads(c, 1, 2)
+    grad, query, out = (heads.join(c.tensor(i)) for i in (0, 1, 4))
+    key, value = c.tensor(2), c.tensor(3)
+    scores = _scores(c, heads, query=1, key=2, mask=6, causal=8, scale=9)
     lse = w.op("Unsqueeze", w.cast(c.tensor(5), scores.dtype), w.ints(3))
-    weights = w.same("Exp", w.same("Sub", scores, lse))
+    weights = heads.join(w.same("Exp", w.same("Sub", scores, lse)))
     delta = reduce(w, "ReduceSum", w.same("Mul", grad, out), (3,))
     inner = w.same("Mul", weights, w.same("Sub", matmul(w, grad, value, tb=True), delta))
-    grad_query = matmul(w, inner, key, alpha=scale) if c.wants(0) else None
+    grad_query = heads.split(matmul(w, inner, key, alpha=scale)) if c.wants(0) else None
     grad_key = matmul(w, inner, query, ta=True, alpha=scale) if c.wants(1) else None
     grad_value = matmul(w, weights, grad, ta=True) if c.wants(2) else None
     return grad_query, grad_key, grad_value
 
 
-def _check(c: Call, *qkv: int, dropout: int) -> None:
+class _Heads:
+    """Query heads that share a key head, as more rows of one product: reshapes cost nothing, copies of the keys would."""
+
+    def __init__(self, c: Call, query: int, key: int) -> None:
+        self._writer = c.writer
+        self._shape = c.type(query).shape
+        self._keys = c.type(key).shape[1]
+        self._shared = self._keys != self._shape[1]
+
+    def join(self, x: Ref) -> Ref:
+        """(batch, query heads, rows, n) as (batch, key heads, group and rows, n)."""
+        if not self._shared:
+            return x
+        batch, heads, rows, _ = self._shape
+        assert isinstance(heads, int)
+        assert isinstance(self._keys, int)
+        return self._reshape(x, (batch, self._keys, mul(heads // self._keys, rows)))
+
+    def split(self, x: Ref) -> Ref:
+        """The reverse of `join`."""
+        return self._reshape(x, self._shape[:3]) if self._shared else x
+
+    def _reshape(self, x: Ref, front: tuple[Dim, ...]) -> Ref:
+        w = self._writer
+        dims = w.op("Concat", w.shape(front), w.op("Shape", x, dtype=DType.i64, start=3, end=4), axis=0)
+        return w.op("Reshape", x, dims)
+
+
+def _check(c: Call, query: int, key: int, value: int, *, dropout: int) -> None:
     if c.args[dropout] != 0.0:
         raise Declined("dropout inside attention")
-    types = [c.type(i) for i in qkv]
+    types = [c.type(i) for i in (query, key, value)]
     if any(t.rank != 4 for t in types):
         raise Declined("attention of other than 4-D tensors")
     if any(0 in t.shape for t in types):
         raise Declined("attention of empty tensors")
-    if len({t.shape[1] for t in types}) > 1:
-        raise Declined("attention with fewer key heads than query heads")
+    heads = [t.shape[1] for t in types]
+    if heads[1] != heads[2] or (heads[0] != heads[1] and not all(isinstance(h, int) for h in heads)):
+        raise Declined("attention with a dynamic number of heads")
 
 
-def _scores(c: Call, *, query: int, key: int, mask: int, causal: int, scale: int) -> Ref:
+def _scores(c: Call, heads: _Heads, *, query: int, key: int, mask: int, causal: int, scale: int) -> Ref:
     w = c.writer
-    scores = matmul(w, c.tensor(query), c.tensor(key), tb=True, alpha=float(c.number(scale)))
+    product = matmul(w, heads.join(c.tensor(query)), c.tensor(key), tb=True, alpha=float(c.number(scale)))
+    scores = heads.split(product)
     given = c.args[mask]
     if given is not None:
         if c.type(mask).dtype is DType.bool:

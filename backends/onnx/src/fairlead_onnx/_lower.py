@@ -160,7 +160,9 @@ def _computed(value: Value) -> DType:
 
 
 def _unusable_type(node: Node, target: Target) -> str | None:
-    for value in (*node.operands(), *(r for r in node.results if r is not None)):
-        if isinstance(value.type, TensorType) and value.type.dtype not in target.dtypes:
+    taken = target.dtypes | target.readable if node.op == "aten._to_copy.default" else target.dtypes
+    results = ((r, target.dtypes) for r in node.results if r is not None)
+    for value, dtypes in (*((v, taken) for v in node.operands()), *results):
+        if isinstance(value.type, TensorType) and value.type.dtype not in dtypes:
             return f"{target.name} does not compute in {value.type.dtype}"
     return None

@@ -242,6 +242,9 @@ def _attention() -> list[Row]:
         row(op, "f32", q, k, x, fixed(dead), 0.0, False, 0.3),
         row(op, "f32", q, k, x, n(4, 6), 0.0, False, 0.3),
         row(op, "f32", k, k, x, None, 0.0, True, 0.3),
+        row(op, "f32 bf16", n(2, 6, 4, 8), k, x, fixed(dead), 0.0, False, 0.3),
+        row(op, "f32", n(2, 6, 4, 8), k, x, None, 0.0, True, 0.3),
+        row(f"{op}_backward", "f32", n(2, 6, 4, 8), n(2, 6, 4, 8), k, x, fixed(dead), 0.0, False, 0.3),
         row(f"{op}_backward", "f32", q, q, k, x, fixed(dead), 0.0, False, 0.3),
         row(f"{op}_backward", "f32", k, k, k, x, None, 0.0, True, 0.3),
     ]

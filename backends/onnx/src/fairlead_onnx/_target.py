@@ -24,7 +24,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     converts. ``kernels``: the element types that an ONNX op computes in, where they are not `ARITHMETIC`; other integers are widened
     to one of them, and halves are always computed in f32. ``declined``: ops of the IR that it is slow or wrong at, with the reason.
     ``drops_nan``: ONNX ops of one operand or of equals that make a number of a NaN. ``reduces_from_finite``: its reductions to an
-    extremum start from the largest finite number, so that they miss an infinity.
+    extremum start from the largest finite number, so that they miss an infinity. ``readable``: element types that it takes as
+    inputs only, to convert them at once.
     """
 
     name: str
@@ -35,3 +36,4 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     declined: Mapping[str, str] = {}
     drops_nan: frozenset[str] = frozenset()
     reduces_from_finite: bool = False
+    readable: frozenset[DType] = frozenset()

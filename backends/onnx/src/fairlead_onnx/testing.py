@@ -167,8 +167,9 @@ def _eager(op: str, args: tuple[Any, ...]) -> list[torch.Tensor | None]:
 
 
 def _attention(query: Any, key: Any, value: Any, mask: Any, dropout: float, causal: bool, scale: float) -> tuple[torch.Tensor, torch.Tensor]:
-    out = torch.nn.functional.scaled_dot_product_attention(query, key, value, mask, dropout, causal, scale=scale)
-    scores = query.float() @ key.float().transpose(-1, -2) * scale
+    out = torch.nn.functional.scaled_dot_product_attention(query, key, value, mask, dropout, causal, scale=scale, enable_gqa=True)
+    spread = key.float().repeat_interleave(query.shape[1] // key.shape[1], 1)
+    scores = query.float() @ spread.transpose(-1, -2) * scale
     if causal:
         scores = scores + torch.full(scores.shape[-2:], float("-inf")).triu(1)
     if mask is not None:
@@ -178,5 +179,5 @@ def _attention(query: Any, key: Any, value: Any, mask: Any, dropout: float, caus
 
 def _attention_gradients(grad: Any, query: Any, key: Any, value: Any, mask: Any, dropout: float, causal: bool, scale: float) -> tuple[Any, ...]:
     leaves = [t.detach().requires_grad_() for t in (query, key, value)]
-    out = torch.nn.functional.scaled_dot_product_attention(*leaves, mask, dropout, causal, scale=scale)
+    out = torch.nn.functional.scaled_dot_product_attention(*leaves, mask, dropout, causal, scale=scale, enable_gqa=True)
     return torch.autograd.grad(out, leaves, grad)

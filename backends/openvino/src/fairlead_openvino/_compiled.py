@@ -10,7 +10,7 @@ from typing import Any
 import numpy
 import openvino
 import torch
-from openvino import opset8
+from openvino.op import Constant
 
 from fairlead.ir import Graph
 from fairlead_onnx import lower
@@ -46,7 +46,7 @@ def compile_graph(graph: Graph, options: OpenVINOOptions, constants: Mapping[int
         if parameter is None:
             continue
         held = tensor.detach().contiguous()
-        constant = opset8.constant(ov_tensor(held), shared_memory=True)
+        constant = Constant(ov_tensor(held), shared_memory=True)
         weights += [held, constant]
         parameter.output(0).replace(constant.output(0))
         model.remove_parameter(parameter)

@@ -26,6 +26,7 @@ _KERNELS = {
 TARGET = Target(
     name="OpenVINO",
     dtypes=frozenset({DType.bool, DType.u8, DType.i8, DType.i16, DType.i32, DType.i64, DType.f16, DType.bf16, DType.f32}),
+    readable=frozenset({DType.f64}),
     kernels=_KERNELS,
     drops_nan=frozenset({"Exp", "Max", "Min", "Clip", "HardSigmoid"}),
     reduces_from_finite=True,
