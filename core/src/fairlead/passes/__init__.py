@@ -1,10 +1,11 @@
 """Rewrites of IR graphs, each from one documented form to another. They know neither torch nor any backend."""
 
-from fairlead.passes._canonicalize import canonicalize, layout_sensitive
+from fairlead.passes._canonicalize import canonicalize
 from fairlead.passes._composites import recognize_composites
 from fairlead.passes._dead import remove_dead_nodes
 from fairlead.passes._decompose import DECOMPOSABLE, decompose
 from fairlead.passes._hoist import Hoisted, hoist
+from fairlead.passes._memory import layout_sensitive
 from fairlead.passes._random import draws_random_numbers, split_dropout
 from fairlead.passes._rewrite import Emitter, Replacement, Rule, by_op, rewrite
 

@@ -16,7 +16,10 @@ from fairlead.ir import (
     dims,
 )
 from fairlead.passes._dead import remove_dead_nodes
+from fairlead.passes._memory import drop_clones
+from fairlead.passes._nodes import logical_same, operand, shape_argument, unless_equal
 from fairlead.passes._rewrite import Emitter, Replacement, Rule, by_op, rewrite
+from fairlead.passes._views import VIEW_RULES
 
 
 def canonicalize(graph: Graph) -> Graph:
@@ -27,24 +30,11 @@ def canonicalize(graph: Graph) -> Graph:
     as full or arange, scalar overloads as tensor overloads, device-specific attention kernels as
     ``nn.scaled_dot_product_attention``. A clone stays only where it is what keeps an output apart from another value.
     """
-    graph = rewrite(graph, by_op(_RULES))
-    return remove_dead_nodes(rewrite(graph, _clone_rule(graph)))
-
-
-def shape_argument(shape: tuple[dims.Dim, ...]) -> tuple[Argument, ...]:
-    """A shape as an argument: integers, and expressions where it depends on symbols."""
-    return tuple(d if isinstance(d, int) else DimExpr(d) for d in shape)
-
-
-def _operand(node: Node, index: int = 0) -> Value:
-    value = node.args[index]
-    if not isinstance(value, Value):
-        raise TypeError(f"argument {index} of {node.op} is no value")
-    return value
+    return remove_dead_nodes(drop_clones(rewrite(graph, by_op(_RULES))))
 
 
 def _same(node: Node, emit: Emitter) -> Replacement:
-    return (_operand(node),)
+    return (operand(node),)
 
 
 def _renamed(op: str) -> Rule:
@@ -52,122 +42,6 @@ def _renamed(op: str) -> Rule:
         return (emit(op, node.args, node.result.type),)
 
     return rule
-
-
-def _logical_same(node: Node) -> bool:
-    old, new = _operand(node).tensor, node.result.tensor
-    return (old.dtype, old.shape, old.device) == (new.dtype, new.shape, new.device)
-
-
-def _view(node: Node, emit: Emitter) -> Replacement | None:
-    if _logical_same(node):
-        return (_operand(node),)
-    return _unless_equal(node, emit, "aten.view.default", (node.args[0], shape_argument(node.result.tensor.shape)))
-
-
-def _unless_equal(node: Node, emit: Emitter, op: str, args: tuple[Argument, ...]) -> Replacement | None:
-    return None if (node.op, node.args) == (op, args) else (emit(op, args, node.result.type),)
-
-
-def _expand(node: Node, emit: Emitter) -> Replacement | None:
-    if _logical_same(node):
-        return (_operand(node),)
-    args = (node.args[0], shape_argument(node.result.tensor.shape), False)
-    return _unless_equal(node, emit, "aten.expand.default", args)
-
-
-def _permute(node: Node, emit: Emitter) -> Replacement | None:
-    rank = _operand(node).tensor.rank
-    match node.op, node.args[1:]:
-        case "aten.t.default", _:
-            order = tuple(reversed(range(rank)))
-        case "aten.transpose.int", (int(a), int(b)):
-            swapped = list(range(rank))
-            if rank:
-                swapped[a], swapped[b] = swapped[b], swapped[a]
-            order = tuple(swapped)
-        case _, (tuple(given),):
-            order = tuple(d % rank for d in given if isinstance(d, int))
-        case _:
-            return None
-    if order == tuple(range(rank)):
-        return (_operand(node),)
-    return _unless_equal(node, emit, "aten.permute.default", (node.args[0], order))
-
-
-def _squeeze(node: Node, emit: Emitter) -> Replacement | None:
-    old = _operand(node).tensor
-    match node.args[1:]:
-        case ():
-            wanted = set(range(old.rank))
-        case (int(d),):
-            wanted = {d % old.rank} if old.rank else set()
-        case (tuple(given),):
-            wanted = {d % old.rank for d in given if isinstance(d, int)} if old.rank else set()
-        case _:
-            return None
-    gone = tuple(d for d in sorted(wanted) if old.shape[d] == 1)
-    if not gone:
-        return (_operand(node),)
-    return _unless_equal(node, emit, "aten.squeeze.dims", (node.args[0], gone))
-
-
-def _unsqueeze(node: Node, emit: Emitter) -> Replacement | None:
-    (dim,) = node.args[1:]
-    if not isinstance(dim, int) or dim >= 0:
-        return None
-    return (emit(node.op, (node.args[0], dim + node.result.tensor.rank), node.result.type),)
-
-
-def _slice(node: Node, emit: Emitter) -> Replacement | None:
-    source = _operand(node).tensor
-    dim, start, end, step = node.args[1:]
-    if not isinstance(dim, int) or not isinstance(step, int):
-        return None
-    dim %= source.rank
-    size = source.shape[dim]
-    if step == 1 and _logical_same(node) and start in (None, 0):
-        return (_operand(node),)
-    start = _slice_bound(start, size, 0)
-    end = _slice_bound(end, size, size)
-    return _unless_equal(node, emit, node.op, (node.args[0], dim, start, end, step))
-
-
-def _slice_bound(bound: Argument, size: dims.Dim, default: dims.Dim) -> Argument:
-    """A bound of a slice, not negative and at most the size, where that can be known before the graph runs."""
-    if bound is None:
-        return default if isinstance(default, int) else DimExpr(default)
-    if not isinstance(bound, int):
-        return bound
-    if isinstance(size, int):
-        return min(max(bound + size if bound < 0 else bound, 0), size)
-    if bound >= 2**62:
-        return DimExpr(size)
-    return bound
-
-
-def _select(node: Node, emit: Emitter) -> Replacement | None:
-    source = _operand(node).tensor
-    _, dim, index = node.args
-    if not isinstance(dim, int) or not isinstance(index, int):
-        return None
-    dim %= source.rank
-    size = source.shape[dim]
-    if index < 0:
-        moved = dims.add(size, index)
-        return (emit(node.op, (node.args[0], dim, shape_argument((moved,))[0]), node.result.type),)
-    return _unless_equal(node, emit, node.op, (node.args[0], dim, index))
-
-
-def _split(node: Node, emit: Emitter) -> Replacement | None:
-    _, sizes, dim = node.args
-    if not isinstance(dim, int) or dim >= 0:
-        return None
-    rank = _operand(node).tensor.rank
-    types = [r.type if r is not None else None for r in node.results]
-    if any(t is None for t in types):
-        return None
-    return emit.many(node.op, (node.args[0], sizes, dim % rank), [t for t in types if t is not None])
 
 
 def _cat(node: Node, emit: Emitter) -> Replacement | None:
@@ -178,26 +52,26 @@ def _cat(node: Node, emit: Emitter) -> Replacement | None:
     parts = tuple(t for t in tensors if not (isinstance(t, Value) and t.tensor.shape == (0,) and rank > 1))
     if len(parts) == 1 and isinstance(parts[0], Value) and parts[0].tensor.dtype == node.result.tensor.dtype:
         return (parts[0],)
-    return _unless_equal(node, emit, node.op, (parts, dim % rank if rank else dim))
+    return unless_equal(node, emit, node.op, (parts, dim % rank if rank else dim))
 
 
 def _to_copy(node: Node, emit: Emitter) -> Replacement | None:
-    if _logical_same(node):
+    if logical_same(node):
         return (emit("aten.clone.default", (node.args[0], None), node.result.type),)
-    new, old = node.result.tensor, _operand(node).tensor
+    new, old = node.result.tensor, operand(node).tensor
     device = Token("device", new.device) if new.device != old.device else None
     args = (node.args[0], Token("dtype", new.dtype), None, device, None, False, None)
-    return _unless_equal(node, emit, "aten._to_copy.default", args)
+    return unless_equal(node, emit, "aten._to_copy.default", args)
 
 
 def _clone(node: Node, emit: Emitter) -> Replacement | None:
     args: tuple[Argument, ...] = (node.args[0], None)
-    return _unless_equal(node, emit, "aten.clone.default", args)
+    return unless_equal(node, emit, "aten.clone.default", args)
 
 
 def _copy(node: Node, emit: Emitter) -> Replacement:
     """``copy(self, src)``: src in the shape and dtype of self."""
-    source, target = _operand(node, 1), node.result.tensor
+    source, target = operand(node, 1), node.result.tensor
     value = source
     if value.tensor.dtype != target.dtype:
         type_ = TensorType(target.dtype, value.tensor.shape, None, target.device)
@@ -225,7 +99,7 @@ def _full(fill_index: int | None, constant: float | int = 0) -> Rule:
             Token("device", t.device),
             False,
         )
-        return _unless_equal(node, emit, "aten.full.default", args)
+        return unless_equal(node, emit, "aten.full.default", args)
 
     return rule
 
@@ -247,12 +121,12 @@ def _random_like(op: str) -> Rule:
 
 def _pow_scalar(node: Node, emit: Emitter) -> Replacement | None:
     """Powers stay as they are but for the exponent one, which is a copy."""
-    return (_operand(node),) if node.args[1] in (1, 1.0) and _logical_same(node) else None
+    return (operand(node),) if node.args[1] in (1, 1.0) and logical_same(node) else None
 
 
 def _reduce_all(op: str) -> Rule:
     def rule(node: Node, emit: Emitter) -> Replacement:
-        rank = _operand(node).tensor.rank
+        rank = operand(node).tensor.rank
         return (emit(op, (node.args[0], tuple(range(rank)), False, *node.args[1:]), node.result.type),)
 
     return rule
@@ -260,7 +134,7 @@ def _reduce_all(op: str) -> Rule:
 
 def _reduce_dims(node: Node, emit: Emitter) -> Replacement | None:
     """Reductions with every dimension written out, in order, not negative."""
-    rank = _operand(node).tensor.rank
+    rank = operand(node).tensor.rank
     given = node.args[1]
     listed = (given,) if isinstance(given, int) else given
     if listed is not None and not isinstance(listed, tuple):
@@ -270,12 +144,12 @@ def _reduce_dims(node: Node, emit: Emitter) -> Replacement | None:
     empty_is_all = op not in ("aten.any.dims", "aten.all.dims") or given is None
     if not order and empty_is_all:
         order = tuple(range(rank))
-    return _unless_equal(node, emit, op, (node.args[0], order, *node.args[2:]))
+    return unless_equal(node, emit, op, (node.args[0], order, *node.args[2:]))
 
 
 def _convert(node: Node, emit: Emitter) -> Replacement:
-    if _logical_same(node):
-        return (_operand(node),)
+    if logical_same(node):
+        return (operand(node),)
     args = (node.args[0], Token("dtype", node.result.tensor.dtype), None, None, None, False, None)
     return (emit("aten._to_copy.default", args, node.result.type),)
 
@@ -296,7 +170,7 @@ def _iota(node: Node, emit: Emitter) -> Replacement | None:
 def _flash_attention(node: Node, emit: Emitter) -> Replacement | None:
     """CPU flash attention as the composite; the scale, where left out, is 1/sqrt(head dimension)."""
     query, key, value, dropout, causal, mask, scale = node.args
-    scale = _scale(_operand(node), scale)
+    scale = _scale(operand(node), scale)
     if scale is None:
         return None
     emit.nodes.append(
@@ -312,7 +186,7 @@ def _flash_attention(node: Node, emit: Emitter) -> Replacement | None:
 
 def _flash_attention_backward(node: Node, emit: Emitter) -> Replacement | None:
     grad, query, key, value, out, logsumexp, dropout, causal, mask, scale = node.args
-    scale = _scale(_operand(node, 1), scale)
+    scale = _scale(operand(node, 1), scale)
     if scale is None:
         return None
     emit.nodes.append(
@@ -330,60 +204,6 @@ def _scale(query: Value, scale: Argument) -> float | None:
     if scale is None:
         return float(head**-0.5) if isinstance(head, int) and head > 0 else None
     return float(scale) if isinstance(scale, int | float) else None
-
-
-_VIEWS = frozenset(
-    {
-        "aten.view.default",
-        "aten.permute.default",
-        "aten.expand.default",
-        "aten.unsqueeze.default",
-        "aten.squeeze.dims",
-        "aten.select.int",
-        "aten.slice.Tensor",
-        "aten.split_with_sizes.default",
-        "aten.unbind.int",
-        "aten.diagonal.default",
-    }
-)
-
-_LAYOUT_SENSITIVE = frozenset(
-    {
-        "aten.as_strided.default",
-        "aten.as_strided_scatter.default",
-        "aten.view.dtype",
-        "aten.view_as_complex.default",
-        "aten.view_as_real.default",
-    }
-)
-
-
-def layout_sensitive(op: str) -> bool:
-    """Whether the meaning of an op depends on its operands' strides: reinterpretations of memory, and ops that we do
-    not know."""
-    return op in _LAYOUT_SENSITIVE or op.partition(".")[0] not in ("aten", "prims", "nn")
-
-
-def seen_by_outputs(graph: Graph) -> set[int]:
-    """The ids of the values whose memory an output may share: outputs, and what they are views of."""
-    seen = {v.id for v in graph.output_values()}
-    for node in reversed(graph.nodes):
-        if node.op in _VIEWS and any(r is not None and r.id in seen for r in node.results):
-            seen.update(v.id for v in node.operands())
-    return seen
-
-
-def _clone_rule(graph: Graph) -> Rule:
-    """Drop each clone but those that keep an output apart from another value, or that a layout-sensitive op reads."""
-    needed = seen_by_outputs(graph)
-    needed.update(v.id for node in graph.nodes if layout_sensitive(node.op) for v in node.operands())
-
-    def rule(node: Node, emit: Emitter) -> Replacement | None:
-        if node.op != "aten.clone.default" or node.result.id in needed:
-            return None
-        return (_operand(node),)
-
-    return rule
 
 
 _SCALAR_OVERLOADS = {
@@ -412,6 +232,7 @@ _SCALAR_OVERLOADS = {
 }
 
 _RULES: dict[str, Rule] = {
+    **VIEW_RULES,
     **{op: _renamed(new) for op, new in _SCALAR_OVERLOADS.items()},
     "aten.alias.default": _same,
     "aten.detach.default": _same,
@@ -424,21 +245,6 @@ _RULES: dict[str, Rule] = {
     "aten._to_copy.default": _to_copy,
     "prims.convert_element_type.default": _convert,
     "prims.iota.default": _iota,
-    "aten.view.default": _view,
-    "aten._unsafe_view.default": _view,
-    "aten.reshape.default": _view,
-    "aten.flatten.using_ints": _view,
-    "aten.expand.default": _expand,
-    "aten.permute.default": _permute,
-    "aten.t.default": _permute,
-    "aten.transpose.int": _permute,
-    "aten.squeeze.default": _squeeze,
-    "aten.squeeze.dim": _squeeze,
-    "aten.squeeze.dims": _squeeze,
-    "aten.unsqueeze.default": _unsqueeze,
-    "aten.slice.Tensor": _slice,
-    "aten.select.int": _select,
-    "aten.split_with_sizes.default": _split,
     "aten.cat.default": _cat,
     "aten.full.default": _full(1),
     "aten.full_like.default": _full(1),

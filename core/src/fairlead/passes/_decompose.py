@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection
 import msgspec
 
 from fairlead.ir import DType, Graph, Node, TensorType, Token, Value, dims
-from fairlead.passes._canonicalize import shape_argument
 from fairlead.passes._dead import remove_dead_nodes
+from fairlead.passes._nodes import shape_argument
 from fairlead.passes._rewrite import Emitter, Replacement, rewrite
 
 

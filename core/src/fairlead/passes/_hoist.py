@@ -8,8 +8,8 @@ from typing import NamedTuple
 import msgspec
 
 from fairlead.ir import DimExpr, Graph, Input, Node, Output, Role, TensorType
-from fairlead.passes._canonicalize import seen_by_outputs
 from fairlead.passes._dead import remove_dead_nodes
+from fairlead.passes._memory import seen_by_outputs
 from fairlead.passes._random import draws_random_numbers
 
 _RECREATED = frozenset(

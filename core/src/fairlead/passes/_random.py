@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from fairlead.ir import DType, Graph, Node, Token, Value
-from fairlead.passes._canonicalize import shape_argument
 from fairlead.passes._dead import remove_dead_nodes
+from fairlead.passes._nodes import shape_argument
 from fairlead.passes._rewrite import Emitter, Replacement, rewrite
 
 _RANDOM = frozenset(
