@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import msgspec
+
 from fairlead.ir import Argument, DimExpr, Node, dims
 from fairlead.passes._nodes import logical_same, operand, shape_argument, unless_equal
 from fairlead.passes._rewrite import Emitter, Replacement, Rule
@@ -72,10 +74,10 @@ def _slice(node: Node, emit: Emitter) -> Replacement | None:
         return None
     dim %= source.rank
     size = source.shape[dim]
-    if step == 1 and logical_same(node) and start in (None, 0):
-        return (operand(node),)
     start = _slice_bound(start, size, 0)
     end = _slice_bound(end, size, size)
+    if step == 1 and start == 0 and logical_same(node):
+        return (operand(node),)
     return unless_equal(node, emit, node.op, (node.args[0], dim, start, end, step))
 
 
@@ -95,25 +97,21 @@ def _slice_bound(bound: Argument, size: dims.Dim, default: dims.Dim) -> Argument
 def _select(node: Node, emit: Emitter) -> Replacement | None:
     source = operand(node).tensor
     _, dim, index = node.args
-    if not isinstance(dim, int) or not isinstance(index, int):
+    if not isinstance(dim, int):
         return None
     dim %= source.rank
-    size = source.shape[dim]
-    if index < 0:
-        moved = dims.add(size, index)
-        return (emit(node.op, (node.args[0], dim, shape_argument((moved,))[0]), node.result.type),)
+    if isinstance(index, int) and index < 0:
+        (index,) = shape_argument((dims.add(source.shape[dim], index),))
     return unless_equal(node, emit, node.op, (node.args[0], dim, index))
 
 
-def _split(node: Node, emit: Emitter) -> Replacement | None:
-    _, sizes, dim = node.args
+def _divide(node: Node, emit: Emitter) -> Replacement | None:
+    """``split_with_sizes`` and ``unbind``, whose last argument is the dimension; a result that is not used is None."""
+    dim = node.args[-1]
     if not isinstance(dim, int) or dim >= 0:
         return None
-    rank = operand(node).tensor.rank
-    types = [r.type if r is not None else None for r in node.results]
-    if any(t is None for t in types):
-        return None
-    return emit.many(node.op, (node.args[0], sizes, dim % rank), [t for t in types if t is not None])
+    emit.nodes.append(msgspec.structs.replace(node, args=(*node.args[:-1], dim % operand(node).tensor.rank)))
+    return node.results
 
 
 VIEW_RULES: Mapping[str, Rule] = {
@@ -131,5 +129,6 @@ VIEW_RULES: Mapping[str, Rule] = {
     "aten.unsqueeze.default": _unsqueeze,
     "aten.slice.Tensor": _slice,
     "aten.select.int": _select,
-    "aten.split_with_sizes.default": _split,
+    "aten.split_with_sizes.default": _divide,
+    "aten.unbind.int": _divide,
 }
