@@ -125,11 +125,13 @@ def _tables(diagnosis: Diagnosis) -> Iterator[RenderableType]:
 
 
 def _backends(rows: Sequence[Row]) -> Table:
-    table = Table("backend", "wheel", "status", "devices", "versions", box=box.SIMPLE_HEAD)
+    table = Table("backend", "wheel", "status", box=box.SIMPLE_HEAD)
+    table.add_column("devices", overflow="fold")
+    table.add_column("versions", overflow="fold")
     for row in rows:
         wheel = Text(f"{row.wheel} {row.version}".rstrip())
         versions = "\n".join(f"{sdk} {version}" for sdk, version in row.versions.items())
-        table.add_row(Text(row.name, "bold"), wheel, status_text(row.status), " ".join(row.devices), versions)
+        table.add_row(Text(row.name, "bold"), wheel, status_text(row.status), "\n".join(row.devices), versions)
     return table
 
 
