@@ -28,7 +28,9 @@ def backends(json: Annotated[bool, JsonOption] = False) -> None:
 
 
 def _table(found: list[BackendInfo]) -> Table:
-    table = Table("name", "wheel", "version", "status", "devices", "dtypes", box=box.SIMPLE_HEAD)
+    table = Table(box=box.SIMPLE_HEAD)
+    for title in ("name", "wheel", "version", "status", "devices", "dtypes"):
+        table.add_column(title, no_wrap=title in ("name", "wheel", "version"))
     for info in found:
         capabilities = info.capabilities
         devices = " ".join(capabilities.devices) if capabilities else ""
