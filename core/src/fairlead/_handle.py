@@ -4,38 +4,29 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairlead._compile import Session
 from fairlead.placement import Placement
+from fairlead.torch import DynamoBackend
 
 
 class Handle:
     """The compiled program's own account of itself."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, target: DynamoBackend) -> None:
+        self._target = target
 
     @property
     def backend(self) -> str:
         """The name of the backend that was asked for."""
-        return self._session.request.backend
+        return self._target.session.request.backend
 
     @property
     def placement(self) -> Placement:
         """Where each node of every graph compiled so far went, and why; print it for a table."""
-        return self._session.placement
+        return self._target.session.placement
 
     def refresh(self) -> None:
-        """Read all weights anew at the next call.
-
-        Needed only after writes that torch does not count, as to ``p.data``.
-        """
-        self._session.refresh()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Handle, (Session(self._session.request),)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Handle:
-        return Handle(Session(self._session.request))
+        """Read all weights anew at the next call. Needed only after writes that torch does not count, as to ``p.data``."""
+        self._target.session.refresh()
 
     def __repr__(self) -> str:
         return f"<fairlead program on {self.backend}: {len(self.placement.graphs)} graphs>"

@@ -103,4 +103,4 @@ def compile(
     if disable or _settings.disabled():
         return model
     compiled = torch.compile(model, backend=target, fullgraph=fullgraph, dynamic=dynamic)
-    return attach(compiled, Handle(target.session))
+    return attach(compiled, Handle(target))

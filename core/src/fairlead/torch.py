@@ -40,6 +40,10 @@ class DynamoBackend:
     def __call__(self, gm: torch.fx.GraphModule, inputs: Sequence[Any], **kwargs: Any) -> Callable[..., Any]:
         return capture(gm, inputs, _Sink(self.session))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy, or what is loaded from a pickle, compiles anew."""
+        return DynamoBackend, (self.session.request,)
+
     def __repr__(self) -> str:
         return f"fairlead-{self.session.request.backend}"
 

@@ -12,6 +12,7 @@ import msgspec
 import torch
 
 from fairlead._capture import _torch
+from fairlead._capture._corrections import correct_types
 from fairlead._capture._fx import Uncapturable, graph_of
 from fairlead.ir import Graph, Kind, Output, Role
 
@@ -87,7 +88,7 @@ class _Capture:
             read = graph_of(gm, str(kind), kind, roles)
         except Uncapturable as reason:
             return self._sink.uncapturable(gm, kind, str(reason))
-        graph = msgspec.structs.replace(read.graph, outputs=_with_roles(read.graph))
+        graph = correct_types(msgspec.structs.replace(read.graph, outputs=_with_roles(read.graph)))
         return self._sink.graph(Captured(graph, read.constants, self._versioned if roles else frozenset()))
 
 

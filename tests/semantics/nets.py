@@ -1,0 +1,54 @@
+"""Small modules that the tests compile."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+
+class Mlp(nn.Module):
+    """A linear layer, an activation, a norm and a linear layer."""
+
+    def __init__(self, width: int = 8) -> None:
+        super().__init__()
+        self.up = nn.Linear(width, 2 * width)
+        self.norm = nn.LayerNorm(2 * width)
+        self.down = nn.Linear(2 * width, width)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.down(self.norm(functional.gelu(self.up(x))))
+
+
+class Counting(nn.Module):
+    """Updates its buffers: a call counter and the statistics of a batch norm."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(8, 4)
+        self.norm = nn.BatchNorm1d(4)
+        self.register_buffer("calls", torch.zeros(()))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls.add_(1)
+        return self.norm(self.linear(x)).relu()
+
+
+class Attention(nn.Module):
+    """Causal self-attention with dropout on its output, over an embedding that the output layer shares."""
+
+    def __init__(self, vocabulary: int = 16, width: int = 8) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(vocabulary, width)
+        self.qkv = nn.Linear(width, 3 * width)
+        self.dropout = nn.Dropout(0.25)
+        self.head = nn.Linear(width, vocabulary, bias=False)
+        self.head.weight = self.embedding.weight
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        x = self.embedding(ids)
+        batch, length, width = x.shape
+        q, k, v = (part.view(batch, length, 2, width // 2).transpose(1, 2) for part in self.qkv(x).split(width, dim=-1))
+        mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        mixed = mixed.transpose(1, 2).reshape(batch, length, width)
+        return self.head(x + self.dropout(mixed))

@@ -1,0 +1,136 @@
+"""Real programs, not only tensors in and out."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+import torch
+import transformers
+
+import fairlead
+
+from .nets import Attention, Mlp
+
+
+def _gpt2() -> torch.nn.Module:
+    config = transformers.GPT2Config(
+        vocab_size=64, n_embd=32, n_layer=2, n_head=2, n_positions=64, bos_token_id=1, eos_token_id=2
+    )
+    return transformers.GPT2LMHeadModel(config).eval()
+
+
+def test_a_transformers_model_returns_its_output_object(backend: str) -> None:
+    model = _gpt2()
+    ids = torch.randint(3, 60, (2, 9))
+    with torch.no_grad():
+        expected, got = model(ids, use_cache=False), fairlead.compile(model, backend=backend)(ids, use_cache=False)
+    assert type(got) is type(expected)
+    torch.testing.assert_close(got.logits, expected.logits, rtol=1e-4, atol=1e-4)
+
+
+def _greedy(step: torch.nn.Module, ids: torch.Tensor, count: int) -> list[int]:
+    """Greedy decoding with a cache that grows at every step."""
+    cache, tokens, current = transformers.DynamicCache(), [], ids
+    for _ in range(count):
+        out = step(current, past_key_values=cache, use_cache=True)
+        cache, current = out.past_key_values, out.logits[:, -1:].argmax(-1)
+        tokens.append(current.item())
+    return tokens
+
+
+@pytest.mark.parametrize("name", ["eager", "onnxrt", "openvino"])
+def test_decoding_with_a_growing_cache_does_not_compile_for_each_token(name: str) -> None:
+    model = _gpt2()
+    ids = torch.randint(3, 60, (1, 5))
+    compiled = fairlead.compile(model, backend=name, dynamic=True)
+    with torch.no_grad():
+        expected = _greedy(model, ids, 12)
+        assert _greedy(compiled, ids, 6) == expected[:6]
+        known = len(compiled.fairlead.placement.graphs)
+        assert _greedy(compiled, ids, 12) == expected
+    assert len(compiled.fairlead.placement.graphs) == known
+
+
+def test_a_module_with_graph_breaks_runs_in_pieces(backend: str) -> None:
+    class Broken(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = Mlp(), Mlp()
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = self.first(x)
+            torch._dynamo.graph_break()
+            return self.second(y) if y.sum().item() > 0 else self.second(-y)
+
+    model = Broken().eval()
+    compiled = fairlead.compile(model, backend=backend)
+    with torch.no_grad():
+        for x in (torch.randn(2, 8), -torch.ones(2, 8)):
+            torch.testing.assert_close(compiled(x), model(x), rtol=1e-4, atol=1e-4)
+    assert len(compiled.fairlead.placement.graphs) >= 2
+
+
+def test_fullgraph_refuses_a_graph_break() -> None:
+    def broken(x: torch.Tensor) -> torch.Tensor:
+        torch._dynamo.graph_break()
+        return x + 1
+
+    with pytest.raises(torch._dynamo.exc.Unsupported):
+        fairlead.compile(broken, backend="eager", fullgraph=True)(torch.ones(2))
+
+
+def test_a_plain_function_takes_nested_arguments(backend: str) -> None:
+    @fairlead.compile(backend=backend)
+    def program(items: dict[str, list[torch.Tensor]], *, scale: float = 2.0) -> dict[str, torch.Tensor]:
+        return {name: sum(parts) * scale for name, parts in items.items()}
+
+    got = program({"a": [torch.ones(2), torch.ones(2)], "b": [torch.zeros(3)]}, scale=3.0)
+    assert got["a"].tolist() == [6.0, 6.0]
+    assert got["b"].tolist() == [0.0, 0.0, 0.0]
+
+
+def test_two_models_in_two_threads(backend: str) -> None:
+    models = [Mlp().eval(), Attention().eval()]
+    inputs = [torch.randn(3, 8), torch.randint(0, 16, (2, 5))]
+    programs = [fairlead.compile(m, backend=backend) for m in models]
+    with torch.no_grad():
+        expected = [m(x) for m, x in zip(models, inputs, strict=True)]
+        for program, x in zip(programs, inputs, strict=True):
+            program(x)
+    failures: list[str] = []
+
+    def work(program: torch.nn.Module, x: torch.Tensor, wanted: torch.Tensor) -> None:
+        with torch.no_grad():
+            for _ in range(50):
+                if not torch.allclose(program(x), wanted, rtol=1e-4, atol=1e-4):
+                    failures.append(str(program))
+
+    threads = [
+        threading.Thread(target=work, args=args) for args in zip(programs * 2, inputs * 2, expected * 2, strict=True)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+def test_torch_func_works_inside_a_program(backend: str) -> None:
+    def program(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        gradient = torch.func.grad(lambda v: (v**3).sum())(x)
+        return gradient, torch.func.vmap(lambda row: row * row.sum())(x)
+
+    x = torch.randn(3, 4)
+    for mine, theirs in zip(fairlead.compile(program, backend=backend)(x), program(x), strict=True):
+        torch.testing.assert_close(mine, theirs)
+
+
+def test_numpy_code_is_compiled(backend: str) -> None:
+    import numpy as np
+
+    def program(x: np.ndarray) -> np.ndarray:
+        return np.tanh(x) * 2 + x.sum(axis=0)
+
+    x = np.linspace(0, 1, 12, dtype=np.float32).reshape(3, 4)
+    np.testing.assert_allclose(fairlead.compile(program, backend=backend)(x), program(x), rtol=1e-5)
