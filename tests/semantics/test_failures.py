@@ -1,4 +1,4 @@
-"""Backends that fail: three lines that say what, where and what next; and the call succeeds where fallback allows it."""
+"""Backends that fail: three lines say what, where and what next; and the call succeeds where fallback allows it."""
 
 from __future__ import annotations
 

@@ -25,7 +25,10 @@ class Handle:
         return self._target.session.placement
 
     def refresh(self) -> None:
-        """Read all weights anew at the next call. Needed only after writes that torch does not count, as to ``p.data``."""
+        """Read all weights anew at the next call.
+
+        Needed only after writes that torch does not count, as to ``p.data``.
+        """
         self._target.session.refresh()
 
     def __repr__(self) -> str:

@@ -18,8 +18,8 @@ _REDUCED = (DType.f16, DType.bf16)
 def correct_types(graph: Graph) -> Graph:
     """The graph with the dtypes that the CPU's kernels really return.
 
-    A norm of a half-precision input with float32 weights, as under autocast, returns its statistics in float32; the fake kernels
-    say half precision (torch 2.8 to 2.13, ``native_layer_norm`` and ``native_group_norm``).
+    A norm of a half-precision input with float32 weights, as under autocast, returns its statistics in float32; the
+    fake kernels say half precision (torch 2.8 to 2.13, ``native_layer_norm`` and ``native_group_norm``).
     """
     wrong = {v.id: v for node in graph.nodes for v in _statistics(node) if v.tensor.dtype in _REDUCED}
     if not wrong:

@@ -75,7 +75,7 @@ class _Reader:
     def read(self) -> Read:
         for node in self.gm.graph.nodes:
             if isinstance(node.target, torch._ops.HigherOrderOperator):
-                raise Uncapturable(f"the higher-order operator {node.target.name()}")
+                raise Uncapturable(f"the higher-order operator {node.target}")
         for node in self.gm.graph.nodes:
             match node.op:
                 case "placeholder":
