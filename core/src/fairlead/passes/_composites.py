@@ -24,10 +24,11 @@ def recognize_composites(graph: Graph) -> Graph:
 
 class _Linear:
     def __init__(self, graph: Graph) -> None:
-        self.producers = dict(graph.producers())
+        self.producers: dict[int, Node] = {}
         self.users = dict(graph.users())
 
     def __call__(self, node: Node, emit: Emitter) -> Replacement | None:
+        self.producers.update((r.id, node) for r in node.results if r is not None)
         replacement = self._rewritten(node, emit)
         if replacement is not None:
             new = emit.nodes[-1]
