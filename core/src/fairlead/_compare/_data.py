@@ -202,13 +202,22 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Machine(msgspec.Struct, frozen=True):
-    """Where the numbers come from: they compare with nothing measured elsewhere."""
+    """Where the numbers come from: they compare with nothing measured elsewhere.
+
+    ``memory``: MiB. ``load``: how many processes wanted a core in the minute before, on average; 0 where unknown.
+    """
 
     processor: str
     cores: int
     memory: float
     system: str
     versions: dict[str, str]
+    load: float = 0.0
+
+    @property
+    def busy(self) -> bool:
+        """Whether others took so much of it that times mean little."""
+        return self.load > self.cores / 2
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):

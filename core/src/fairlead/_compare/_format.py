@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from fairlead._compare._data import Comparison, PlacementSummary, Row, Settings, Times
+from fairlead._compare._data import Comparison, Machine, PlacementSummary, Row, Settings, Times
 
-__all__ = ["CELLS", "cells", "declines", "problem", "speedup", "subtitle"]
+__all__ = ["CELLS", "busy", "cells", "declines", "problem", "speedup", "subtitle"]
 
 DASH = "-"
 
@@ -97,6 +97,16 @@ def declines(row: Row) -> tuple[str, ...]:
         f"{row.key} declined {d.count} x {d.op}: {d.reason} (ran on {d.backend}"
         + (f", {d.location})" if d.location else ")")
         for d in found
+    )
+
+
+def busy(machine: Machine) -> str:
+    """A warning where the machine had other work before it was measured on, or nothing."""
+    if not machine.busy:
+        return ""
+    return (
+        f"This machine was busy: a load of {machine.load:.1f} on {machine.cores} cores. Ratios suffer less than times; "
+        "--threads 1 steadies both."
     )
 
 

@@ -6,7 +6,7 @@ import importlib.util
 from importlib import resources
 
 from fairlead._compare._data import Report
-from fairlead._compare._format import CELLS, cells, declines, problem, speedup, subtitle
+from fairlead._compare._format import CELLS, busy, cells, declines, problem, speedup, subtitle
 from fairlead.errors import ExtraMissingError
 
 __all__ = ["require_report", "to_html"]
@@ -44,6 +44,7 @@ def to_html(report: Report) -> str:
         summary=Markup(speedup_plot(report)) if len(report.comparisons) > 1 else "",
         headings=CELLS,
         cells=cells,
+        busy=busy,
         declines=declines,
         problem=problem,
         speedup=speedup,

@@ -22,7 +22,8 @@ def describe() -> Machine:
     for name in (*PACKAGES, *ours):
         with contextlib.suppress(metadata.PackageNotFoundError):
             versions[name] = metadata.version(name)
-    return Machine(_processor(), os.cpu_count() or 1, _memory(), f"{platform.system()} {platform.release()}", versions)
+    system = f"{platform.system()} {platform.release()}"
+    return Machine(_processor(), os.cpu_count() or 1, _memory(), system, versions, _load())
 
 
 def _processor() -> str:
@@ -31,6 +32,12 @@ def _processor() -> str:
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()
+
+
+def _load() -> float:
+    with contextlib.suppress(OSError, AttributeError):
+        return os.getloadavg()[0]
+    return 0.0
 
 
 def _memory() -> float:

@@ -9,7 +9,7 @@ import torch
 
 from fairlead._models import Model, tensors_of
 
-__all__ = ["GRADIENT", "Call", "Tensors", "results", "run"]
+__all__ = ["GRADIENT", "Call", "Tensors", "results", "run", "step"]
 
 Call: TypeAlias = Callable[..., Any]
 Tensors: TypeAlias = dict[str, torch.Tensor]
@@ -18,16 +18,25 @@ GRADIENT = "gradient of "
 """How the names of gradients begin."""
 
 
-def run(model: Model, call: Call, tensors: Tensors, training: bool) -> Any:
-    """Call once without gradients; or, in training, forward, loss and backward. Returns the outputs."""
+def step(model: Model, call: Call, tensors: Tensors, training: bool) -> Callable[[], Any]:
+    """What is timed: one call; or, in training, forward, loss and backward. It returns the outputs."""
     args, kwargs = model.inputs(tensors)
     if not training:
-        with torch.no_grad():
-            return call(*args, **kwargs)
-    model.module.zero_grad(set_to_none=True)
-    output = call(*args, **kwargs)
-    loss_of(output).backward()  # type: ignore[no-untyped-call]
-    return output
+        return lambda: call(*args, **kwargs)
+
+    def train() -> Any:
+        model.module.zero_grad(set_to_none=True)
+        output = call(*args, **kwargs)
+        loss_of(output).backward()  # type: ignore[no-untyped-call]
+        return output
+
+    return train
+
+
+def run(model: Model, call: Call, tensors: Tensors, training: bool) -> Any:
+    """One `step`, with gradients on in training and off otherwise."""
+    with torch.set_grad_enabled(training):
+        return step(model, call, tensors, training)()
 
 
 def results(model: Model, call: Call, tensors: Tensors, training: bool) -> Tensors:

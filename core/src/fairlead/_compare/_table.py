@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fairlead._compare._data import Comparison, Report, Settings, Status
-from fairlead._compare._format import CELLS, cells, declines, problem, speedup, subtitle
+from fairlead._compare._format import CELLS, busy, cells, declines, problem, speedup, subtitle
 
 __all__ = ["tables"]
 
@@ -28,6 +28,8 @@ def tables(report: Report, width: int) -> Iterator[RenderableType]:
         yield from _remarks(comparison)
     if len(report.comparisons) > 1:
         yield _means(report)
+    if warning := busy(report.machine):
+        yield Text(warning, "yellow")
     yield Text(_legend(report.settings), "dim")
 
 
@@ -71,5 +73,6 @@ def _legend(settings: Settings) -> str:
         "First: the first call, caches empty, imports included; CPU: processor seconds of it, with child processes. "
         "Peak: memory beyond the process with the model loaded.\n"
         "Error: largest difference from float64 over the tensor's largest value, worst tensor; beside it eager's own. "
-        "Graphs: of the first call, + those compiled later."
+        "Graphs: of the first call, + those compiled later.\n"
+        "torch ...: a backend of torch.compile itself; rows without a prefix are Fairlead's."
     )

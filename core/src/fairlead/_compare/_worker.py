@@ -32,7 +32,7 @@ from fairlead._compare._messages import (
     Verify,
 )
 from fairlead._compare._reference import State, example, read_case, with_dynamic, write_cases
-from fairlead._compare._step import Call, Tensors, results, run
+from fairlead._compare._step import Call, Tensors, results, run, step
 from fairlead._compare._subjects import compiled, graphs, placement
 from fairlead._compare._usage import MemoryMark, cpu_seconds
 from fairlead._compare._verify import Findings
@@ -118,14 +118,15 @@ class Worker:
 
     def turn(self, request: Turn) -> Timed:
         training = self._request.training
-        # The other rows have had the caches of the processor since the last turn.
-        run(self._model, self._call, self._inputs, training)
+        timed = step(self._model, self._call, self._inputs, training)
         seconds: list[float] = []
-        cpu, end = time.process_time(), time.perf_counter() + request.seconds
-        while len(seconds) < request.calls or time.perf_counter() < end:
-            start = time.perf_counter()
-            run(self._model, self._call, self._inputs, training)
-            seconds.append(time.perf_counter() - start)
+        with torch.set_grad_enabled(training):
+            timed()  # The other rows have had the caches of the processor since the last turn.
+            cpu, end = time.process_time(), time.perf_counter() + request.seconds
+            while len(seconds) < request.calls or time.perf_counter() < end:
+                start = time.perf_counter()
+                timed()
+                seconds.append(time.perf_counter() - start)
         return Timed(tuple(seconds), time.process_time() - cpu)
 
     def answer(self, request: Request) -> Reply:

@@ -1,0 +1,96 @@
+"""Architectures through Fairlead's backends, torch's inductor and the vendors' own paths: docs/results/compare-cpu.md.
+
+    python benchmarks/compare.py [--quick] [--models bert,gpt2] [--threads 1] [--out docs/results/compare-cpu]
+
+Each row has a process of its own with empty caches; steady state is timed in turns, so that ratios hold on a machine
+that others use.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import tables
+from rich.console import Console
+from stages import LOWERING, measure_apart
+
+from fairlead._compare import Entry, Kind, Report, Settings, Subject, compare
+from fairlead._compare import tables as terminal_tables
+
+HERE = Path(__file__).parent
+
+MODELS = ("resnet50", "vit-b", "bert", "gpt2", "llama", "t5", "whisper")
+
+ENTRIES = (
+    Entry("eager", Kind.eager, Subject("eager", "eager")),
+    Entry("inductor", Kind.baseline, Subject("inductor", "torch")),
+    *(Entry(name, Kind.backend, Subject(name, "fairlead")) for name in ("eager", "inductor", "onnxrt", "openvino")),
+    Entry("openvino.torch", Kind.other, Subject("vendors:openvino_torch", "path")),
+    Entry("openvino.torch, AOT", Kind.other, Subject("vendors:openvino_torch_aot", "path")),
+    Entry("ORT of torch.onnx.export", Kind.other, Subject("vendors:exported_onnxrt", "path")),
+    Entry("ORT alone", Kind.other, Subject("vendors:bare_onnxrt", "path")),
+    Entry("OpenVINO alone", Kind.other, Subject("vendors:bare_openvino", "path")),
+)
+
+QUICK = ("eager", "onnxrt", "openvino")
+"""What ``--quick`` keeps beside PyTorch eager: what compiles in seconds."""
+
+
+class Results(msgspec.Struct, frozen=True):
+    """What is written beside the table: the report, and the seconds that Fairlead's own stages take."""
+
+    report: Report
+    stages: dict[str, dict[str, dict[str, float]]]
+
+
+def main() -> None:
+    options = _options()
+    # The workers import `vendors` from here.
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(HERE), os.environ.get("PYTHONPATH"))))
+    console = Console(stderr=True)
+    rows = tuple(each for each in ENTRIES if not options.quick or each.name in QUICK)
+    settings = Settings(
+        backends=tuple(each.name for each in rows if each.kind is Kind.backend),
+        baselines=tuple(each.name for each in rows if each.kind is Kind.baseline),
+        threads=options.threads,
+        seconds=0.5 if options.quick else options.seconds,
+        training=options.train,
+    )
+    report = compare(options.models, rows, settings, lambda text: console.print(text, style="dim"))
+    for item in terminal_tables(report, 160):
+        Console(width=160).print(item)
+    stages = _stages(options.models) if not options.train else {}
+    _write(Path(options.out), Results(report, stages))
+
+
+def _stages(models: Sequence[str]) -> dict[str, dict[str, dict[str, float]]]:
+    return {model: {backend: measure_apart(model, backend) for backend in LOWERING} for model in models}
+
+
+def _write(out: Path, results: Results) -> None:
+    out.parent.mkdir(parents=True, exist_ok=True)
+    command = " ".join(("python benchmarks/compare.py", *sys.argv[1:]))
+    out.with_suffix(".json").write_bytes(msgspec.json.format(msgspec.json.encode(results), indent=1) + b"\n")
+    out.with_suffix(".md").write_text(tables.markdown(results.report, results.stages, command), "utf-8")
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument(
+        "--quick", action="store_true", help="without inductor and the vendors' paths, half a second a row"
+    )
+    parser.add_argument("--models", type=lambda text: tuple(text.split(",")), default=MODELS)
+    parser.add_argument("--threads", type=int, help="threads of each row; torch's choice by default")
+    parser.add_argument("--seconds", type=float, default=2.0, help="how long each row is timed")
+    parser.add_argument("--train", action="store_true", help="training steps instead of inference")
+    parser.add_argument("--out", default="docs/results/compare-cpu", help="where to write, without the suffix")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""Where the seconds of a first call go: ``python benchmarks/stages.py MODEL BACKEND`` prints them as JSON.
+
+Functions of Fairlead are timed in place, in processor seconds, which a busy machine does not change much. What is left
+of the first call is torch's own: Dynamo, AOTAutograd, and running once.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import json
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from fairlead._models._load import load
+from fairlead.hooks import CompileJob, hookimpl, plugin_manager
+
+TIMED = {
+    "read": ("fairlead._capture", "graph_of"),
+    "passes": ("fairlead._compile", "Session.build"),
+    "bind": ("fairlead._program", "Program._made"),
+    "import": ("fairlead._compile", "registry.ready"),
+}
+"""Stages of core: the module where a caller looks the function up, and its name there."""
+
+LOWERING = {"onnxrt": "fairlead_onnxrt._session", "openvino": "fairlead_openvino._compiled"}
+"""Backends that lower to ONNX, with the module that calls ``lower``."""
+
+
+class Stages:
+    """Processor seconds by stage."""
+
+    def __init__(self) -> None:
+        self.seconds: defaultdict[str, float] = defaultdict(float)
+
+    def time(self, stage: str, module: str, name: str) -> None:
+        """Count the seconds of a function as those of a stage."""
+        *owner, attribute = name.split(".")
+        holder = functools.reduce(getattr, owner, importlib.import_module(module))
+        setattr(holder, attribute, self._timed(stage, getattr(holder, attribute)))
+
+    def _timed(self, stage: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def timed(*args: Any, **kwargs: Any) -> Any:
+            start = time.process_time()
+            try:
+                return function(*args, **kwargs)
+            finally:
+                self.seconds[stage] += time.process_time() - start
+
+        return timed
+
+    @hookimpl(wrapper=True)
+    def fairlead_compile(self, job: CompileJob) -> Any:
+        start = time.process_time()
+        executable = yield
+        self.seconds["compile"] += time.process_time() - start
+        return executable
+
+
+def measure(spec: str, backend: str) -> dict[str, float]:
+    """Processor seconds by stage: ``ours`` is all that is neither torch's nor the vendor's."""
+    import fairlead
+
+    model, stages = load(spec), Stages()
+    for stage, (module, name) in TIMED.items():
+        stages.time(stage, module, name)
+    if backend in LOWERING:
+        stages.time("lower", LOWERING[backend], "lower")
+    plugin_manager().register(stages, "stages")
+    start = time.process_time()
+    with torch.no_grad():
+        fairlead.compile(model.module, backend=backend)(*model.args, **model.kwargs)
+    seconds = stages.seconds
+    seconds["first call"] = time.process_time() - start
+    seconds["bind"] -= seconds["compile"]
+    seconds["passes"] -= seconds["import"]
+    seconds["vendor"] = seconds.pop("compile") - seconds["lower"]
+    seconds["ours"] = seconds["read"] + seconds["passes"] + seconds["bind"] + seconds["lower"]
+    return dict(seconds)
+
+
+def measure_apart(spec: str, backend: str) -> dict[str, float]:
+    """The same in a process of its own, as every first call is somebody's first."""
+    command = [sys.executable, __file__, spec, backend]
+    done = subprocess.run(command, capture_output=True, check=True, text=True)
+    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure(*sys.argv[1:])))
