@@ -10,7 +10,6 @@ from fairlead.ir import (
     DType,
     Graph,
     Node,
-    TensorType,
     Token,
     Value,
     dims,
@@ -33,6 +32,9 @@ def canonicalize(graph: Graph) -> Graph:
     return remove_dead_nodes(drop_clones(rewrite(graph, by_op(_RULES))))
 
 
+_CLONE = "aten.clone.default"
+
+
 def _same(node: Node, emit: Emitter) -> Replacement:
     return (operand(node),)
 
@@ -46,18 +48,25 @@ def _renamed(op: str) -> Rule:
 
 def _cat(node: Node, emit: Emitter) -> Replacement | None:
     tensors, dim = node.args
-    rank = node.result.tensor.rank
+    result = node.result.tensor
     if not isinstance(tensors, tuple) or not isinstance(dim, int):
         return None
-    parts = tuple(t for t in tensors if not (isinstance(t, Value) and t.tensor.shape == (0,) and rank > 1))
-    if len(parts) == 1 and isinstance(parts[0], Value) and parts[0].tensor.dtype == node.result.tensor.dtype:
-        return (parts[0],)
-    return unless_equal(node, emit, node.op, (parts, dim % rank if rank else dim))
+    parts = [t for t in tensors if isinstance(t, Value) and not (t.tensor.shape == (0,) and result.rank > 1)]
+    if all(p.tensor.dtype != result.dtype for p in parts):  # one that was dropped gave the result its dtype
+        parts[0] = _cast(parts[0], result.dtype, emit)
+    if len(parts) == 1:
+        return (emit(_CLONE, (parts[0], None), node.result.type),)
+    return unless_equal(node, emit, node.op, (tuple(parts), dim % result.rank))
+
+
+def _cast(value: Value, dtype: DType, emit: Emitter) -> Value:
+    args = (value, Token("dtype", dtype), None, None, None, False, None)
+    return emit("aten._to_copy.default", args, msgspec.structs.replace(value.tensor, dtype=dtype, strides=None))
 
 
 def _to_copy(node: Node, emit: Emitter) -> Replacement | None:
     if logical_same(node):
-        return (emit("aten.clone.default", (node.args[0], None), node.result.type),)
+        return _clone(node, emit)
     new, old = node.result.tensor, operand(node).tensor
     device = Token("device", new.device) if new.device != old.device else None
     args = (node.args[0], Token("dtype", new.dtype), None, device, None, False, None)
@@ -65,22 +74,18 @@ def _to_copy(node: Node, emit: Emitter) -> Replacement | None:
 
 
 def _clone(node: Node, emit: Emitter) -> Replacement | None:
-    args: tuple[Argument, ...] = (node.args[0], None)
-    return unless_equal(node, emit, "aten.clone.default", args)
+    """A copy under the one name that copies have, so that `drop_clones` can tell which are needed."""
+    return unless_equal(node, emit, _CLONE, (node.args[0], None))
 
 
 def _copy(node: Node, emit: Emitter) -> Replacement:
     """``copy(self, src)``: src in the shape and dtype of self."""
-    source, target = operand(node, 1), node.result.tensor
-    value = source
+    value, target = operand(node, 1), node.result.tensor
     if value.tensor.dtype != target.dtype:
-        type_ = TensorType(target.dtype, value.tensor.shape, None, target.device)
-        value = emit(
-            "aten._to_copy.default", (value, Token("dtype", target.dtype), None, None, None, False, None), type_
-        )
+        value = _cast(value, target.dtype, emit)
     if value.tensor.shape != target.shape:
         value = emit("aten.expand.default", (value, shape_argument(target.shape), False), node.result.type)
-    return (value,)
+    return (emit(_CLONE, (value, None), node.result.type),)
 
 
 def _full(fill_index: int | None, constant: float | int = 0) -> Rule:
@@ -121,7 +126,7 @@ def _random_like(op: str) -> Rule:
 
 def _pow_scalar(node: Node, emit: Emitter) -> Replacement | None:
     """Powers stay as they are but for the exponent one, which is a copy."""
-    return (operand(node),) if node.args[1] in (1, 1.0) and logical_same(node) else None
+    return _clone(node, emit) if node.args[1] == 1 and logical_same(node) else None
 
 
 def _reduce_all(op: str) -> Rule:
@@ -147,9 +152,9 @@ def _reduce_dims(node: Node, emit: Emitter) -> Replacement | None:
     return unless_equal(node, emit, op, (node.args[0], order, *node.args[2:]))
 
 
-def _convert(node: Node, emit: Emitter) -> Replacement:
+def _convert(node: Node, emit: Emitter) -> Replacement | None:
     if logical_same(node):
-        return (operand(node),)
+        return _clone(node, emit)
     args = (node.args[0], Token("dtype", node.result.tensor.dtype), None, None, None, False, None)
     return (emit("aten._to_copy.default", args, node.result.type),)
 
@@ -256,6 +261,7 @@ _RULES: dict[str, Rule] = {
     "aten.empty.memory_format": _full(None, 0),
     "aten.empty_like.default": _full(None, 0),
     "aten.empty_strided.default": _full(None, 0),
+    "aten.empty_permuted.default": _full(None, 0),
     "aten.new_empty.default": _full(None, 0),
     "aten.new_empty_strided.default": _full(None, 0),
     "aten.rand_like.default": _random_like("aten.rand.default"),

@@ -6,9 +6,23 @@ from fairlead.ir import Graph, Node
 from fairlead.passes._nodes import operand
 from fairlead.passes._rewrite import Emitter, Replacement, rewrite
 
+_LAYOUT_SENSITIVE = frozenset(
+    {
+        "aten.as_strided.default",
+        "aten.as_strided_scatter.default",
+        "aten.view.dtype",
+        "aten.view_as_complex.default",
+        "aten.view_as_real.default",
+    }
+)
+
 _VIEWS = frozenset(
     {
+        "aten.as_strided.default",
         "aten.view.default",
+        "aten.view.dtype",
+        "aten.view_as_complex.default",
+        "aten.view_as_real.default",
         "aten.permute.default",
         "aten.expand.default",
         "aten.unsqueeze.default",
@@ -18,16 +32,7 @@ _VIEWS = frozenset(
         "aten.split_with_sizes.default",
         "aten.unbind.int",
         "aten.diagonal.default",
-    }
-)
-
-_LAYOUT_SENSITIVE = frozenset(
-    {
-        "aten.as_strided.default",
-        "aten.as_strided_scatter.default",
-        "aten.view.dtype",
-        "aten.view_as_complex.default",
-        "aten.view_as_real.default",
+        "aten.unfold.default",
     }
 )
 
