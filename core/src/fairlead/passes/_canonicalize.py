@@ -149,7 +149,8 @@ def _reduce_dims(node: Node, emit: Emitter) -> Replacement | None:
     empty_is_all = op not in ("aten.any.dims", "aten.all.dims") or given is None
     if not order and empty_is_all:
         order = tuple(range(rank))
-    return unless_equal(node, emit, op, (node.args[0], order, *node.args[2:]))
+    emit.nodes.append(msgspec.structs.replace(node, op=op, args=(node.args[0], order, *node.args[2:])))
+    return node.results
 
 
 def _convert(node: Node, emit: Emitter) -> Replacement | None:
@@ -275,6 +276,8 @@ _RULES: dict[str, Rule] = {
     "aten.sum.dim_IntList": _reduce_dims,
     "aten.amax.default": _reduce_dims,
     "aten.amin.default": _reduce_dims,
+    "aten.var.correction": _reduce_dims,
+    "aten.var_mean.correction": _reduce_dims,
     "aten.any.dim": _reduce_dims,
     "aten.any.dims": _reduce_dims,
     "aten.all.dim": _reduce_dims,
