@@ -134,3 +134,17 @@ def test_numpy_code_is_compiled(backend: str) -> None:
 
     x = np.linspace(0, 1, 12, dtype=np.float32).reshape(3, 4)
     np.testing.assert_allclose(fairlead.compile(program, backend=backend)(x), program(x), rtol=1e-5)
+
+
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_torchs_own_encoder_layer_is_no_opaque_op(padded: bool, norm_first: bool) -> None:
+    layer = torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True, norm_first=norm_first).eval()
+    x = torch.randn(2, 5, 16)
+    mask = torch.tensor([[False] * 4 + [True], [False] * 3 + [True] * 2]) if padded else None
+    compiled = fairlead.compile(layer, backend="onnxrt", max_fallback=0)
+    with torch.no_grad():
+        expected, got = layer(x, src_key_padding_mask=mask), compiled(x, src_key_padding_mask=mask)
+    torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-5)
+    (graph,) = compiled.fairlead.placement.graphs
+    assert graph.native == graph.total > 10

@@ -15,7 +15,7 @@ from fairlead._failures import budget_error, compile_error, device_error, run_er
 from fairlead._program import Plan, Program
 from fairlead._registry import registry
 from fairlead.backend import Backend, Executable, Options, Support
-from fairlead.errors import FairleadError, RegistryError
+from fairlead.errors import FairleadError, PluginError, RegistryError
 from fairlead.ir import Graph, Kind, Node, Role, TensorType, Value, verify
 from fairlead.partition import DRAWS, Assignment, Part, assign, split, verdict
 from fairlead.passes import canonicalize, decompose, hoist, recognize_composites, split_dropout
@@ -122,15 +122,14 @@ class _Build:
     def _prepared(self, graph: Graph) -> Graph:
         graph = msgspec.structs.replace(graph, name=self.name)
         graph = recognize_composites(canonicalize(graph))
+        origin = next((n.location for n in graph.nodes if n.location), None)
+        _hook_calls.captured(graph, origin)
         passes = _hook_calls.passes(self.backend)
         graph = _apply(graph, passes, hooks.Stage.composite)
         if not self.backend.capabilities.rng:
             graph = split_dropout(graph)
         graph = decompose(graph, self.backend.capabilities.keeps)
-        graph = verify(_apply(graph, passes, hooks.Stage.decomposed))
-        origin = next((n.location for n in graph.nodes if n.location), None)
-        _hook_calls.captured(graph, origin)
-        return graph
+        return verify(_apply(graph, passes, hooks.Stage.decomposed))
 
     def _static(self) -> tuple[int, ...]:
         """The inputs that are offered as constants: weights of an inference graph that the graph itself does not
@@ -201,6 +200,8 @@ class _Build:
         started = time.perf_counter()
         try:
             executable = _hook_calls.compile_job(job)
+        except PluginError:
+            raise
         except Exception as error:
             failure = compile_error(name, part, constants, error)
             after = self._after(name)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fairlead.backend import API_VERSION, Capabilities, NoOptions, Probe, Support
-from fairlead.ir import DType, Graph, Node
+from fairlead.ir import Graph, Node
 
 if TYPE_CHECKING:
     import torch
@@ -34,15 +34,7 @@ class EagerBackend:
     name = "eager"
     api_version = API_VERSION
     options_type = NoOptions
-    capabilities = Capabilities(
-        devices=("*",),
-        dtypes=tuple(DType),
-        training=True,
-        dynamic_shapes=True,
-        rng=True,
-        keeps=("*",),
-        extern_aten=("*",),
-    )
+    capabilities = Capabilities.of_package("fairlead")
 
     def probe(self) -> Probe:
         """Ready wherever torch is installed."""

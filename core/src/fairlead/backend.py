@@ -85,7 +85,11 @@ _YES = Support(Level.FULL)
 
 
 class Probe(msgspec.Struct, frozen=True):
-    """Whether the backend is usable on this machine. ``versions`` (of SDKs and drivers) enter every cache key."""
+    """Whether the backend is usable on this machine.
+
+    ``devices``: the torch device types that it found, such as ``cpu``. ``versions`` (of SDKs and drivers) enter every
+    cache key.
+    """
 
     ok: bool
     reason: str = ""

@@ -36,7 +36,7 @@ from fairlead.passes import layout_sensitive
 
 R = TypeVar("R")
 
-__all__ = ["in_clean_thread", "restride", "run", "to_fx"]
+__all__ = ["in_clean_thread", "restride", "run", "to_fx", "torch_dtype"]
 
 
 def to_fx(graph: Graph) -> torch.fx.GraphModule:
@@ -58,6 +58,15 @@ def run(graph: Graph, inputs: Sequence[Any]) -> tuple[Any, ...]:
     """
     with torch.no_grad():
         return tuple(to_fx(graph)(*inputs))
+
+
+def torch_dtype(dtype: DType) -> torch.dtype:
+    """The torch dtype of a dtype of the IR.
+
+    >>> torch_dtype(DType.bf16)
+    torch.bfloat16
+    """
+    return TORCH_DTYPES[dtype]
 
 
 def restride(tensor: torch.Tensor, strides: Sequence[int]) -> torch.Tensor:

@@ -13,7 +13,7 @@ from torch._inductor.compile_fx import compile_fx
 from torch._subclasses import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 
-from fairlead.interpret import in_clean_thread, restride, to_fx
+from fairlead.interpret import in_clean_thread, restride, to_fx, torch_dtype
 from fairlead.ir import Graph, Role, ScalarType, TensorType, dims, row_major
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class InductorExecutable:
             return torch.empty_strided(
                 shape,
                 [dims.evaluate(s, symbols) for s in strides],
-                dtype=_dtype(type_),
+                dtype=torch_dtype(type_.dtype),
                 device=type_.device,
             )
 
@@ -111,9 +111,3 @@ def _symint(env: ShapeEnv, name: str, value: int) -> Any:
         value, source, dynamic_dim=DimDynamic.DYNAMIC, constraint_dim=None, do_not_specialize_zero_one=True
     )
     return env.create_symintnode(symbol, hint=value, source=source)
-
-
-def _dtype(type_: TensorType) -> torch.dtype:
-    from fairlead._torch_types import TORCH_DTYPES
-
-    return TORCH_DTYPES[type_.dtype]

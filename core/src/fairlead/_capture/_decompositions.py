@@ -14,6 +14,8 @@ from typing import Any
 
 from torch._decomp import core_aten_decompositions
 
+from fairlead._capture._fast_paths import FAST_PATHS
+
 _ALLOWED = [
     "_prelu_kernel",
     "_prelu_kernel_backward",
@@ -154,7 +156,7 @@ def table() -> dict[Any, Callable[..., Any]]:
     """The decompositions, by op overload, as AOTAutograd takes them."""
     allowed = frozenset(_ALLOWED)
     entries: Iterable[tuple[Any, Callable[..., Any]]] = core_aten_decompositions().items()  # type: ignore[no-untyped-call]
-    return {op: rule for op, rule in entries if _name(op) in allowed}
+    return {op: rule for op, rule in entries if _name(op) in allowed} | FAST_PATHS
 
 
 def _name(op: Any) -> str:
