@@ -19,6 +19,14 @@ def operand(node: Node, index: int = 0) -> Value:
     return value
 
 
+def number(node: Node, index: int) -> float:
+    """An argument that is a number by the op's signature."""
+    value = node.args[index]
+    if not isinstance(value, int | float):
+        raise TypeError(f"argument {index} of {node.op} is no number")
+    return value
+
+
 def logical_same(node: Node) -> bool:
     """Whether the result has the dtype, shape and device of the operand; its strides may be others."""
     old, new = operand(node).tensor, node.result.tensor
