@@ -6,8 +6,8 @@ import math
 
 from fairlead.ir import DType
 from fairlead_onnx._call import Call
-from fairlead_onnx._pointwise import extremum
-from fairlead_onnx._reductions import everywhere, reduce
+from fairlead_onnx._logic import extremum
+from fairlead_onnx._reductions import everywhere
 from fairlead_onnx._rules import rule
 from fairlead_onnx._writer import Declined, Ref, Writer
 
@@ -24,7 +24,7 @@ def gelu(c: Call) -> Ref:
     kind = str(c.args[1])
     x = c.tensor(0)
     if c.writer.kernel_dtype("Gelu", x.dtype) is x.dtype:
-        return c.writer.op("Gelu", x, **({"approximate": kind} if kind != "none" else {}))
+        return c.writer.op("Gelu", x, approximate=kind)
     raise Declined(f"{c.writer.target.name} has no Gelu for {x.dtype}")
 
 

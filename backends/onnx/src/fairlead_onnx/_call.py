@@ -135,20 +135,18 @@ def computed_type(type_: TensorType) -> DType:
 
 
 def promoted(args: Iterable[object]) -> DType:
-    """The element type in which torch computes on these operands: tensors win over 0-d tensors, those over numbers, within a kind.
+    """The element type in which torch computes on these operands: tensors win over 0-d tensors, those over numbers,
+    within a kind.
 
     Source: torch.result_type.
     """
-    ranks: list[DType | None] = [None, None, None]
+    ranks: list[DType | None] = [None, None, None]  # tensors, 0-d tensors, numbers
     for arg in args:
         place, dtype = _priority(arg)
         known = ranks[place]
         ranks[place] = dtype if known is None else _wider(known, dtype)
-    result: DType | None = None
-    for dtype in ranks:
-        if dtype is not None and (result is None or _kind(dtype) > _kind(result)):
-            result = dtype
-    return result or DType.f32
+    found = [dtype for dtype in ranks if dtype is not None]
+    return max(found, key=_kind)  # the first of equal kinds
 
 
 def _priority(arg: object) -> tuple[int, DType]:

@@ -34,7 +34,8 @@ def convolution(c: Call) -> Ref:
 
 @rule("aten.convolution_backward.default")
 def convolution_backward(c: Call) -> tuple[Ref | None, ...]:
-    """Arguments: grad, input, weight, bias sizes, stride, padding, dilation, transposed, output padding, groups, mask."""
+    """Arguments: grad, input, weight, bias sizes, stride, padding, dilation, transposed, output padding, groups,
+    mask."""
     if c.args[7] or c.ints(9)[0] != 1 or c.dtype is not DType.f32:
         raise Declined("the backward of a grouped or transposed convolution")
     w, space = c.writer, c.rank(1) - 2
@@ -42,7 +43,9 @@ def convolution_backward(c: Call) -> tuple[Ref | None, ...]:
     stride, padding, dilation = (c.ints(i, space) for i in (4, 5, 6))
     size, kernel, steps = c.static(1)[2:], c.static(2)[2:], c.static(0)[2:]
     reach = [(k - 1) * d + (n - 1) * s + 1 for k, d, n, s in zip(kernel, dilation, steps, stride, strict=True)]
-    left = [n - r + p for n, r, p in zip(size, reach, padding, strict=True)]  # what no window reads, beyond the right pad
+    left = [
+        n - r + p for n, r, p in zip(size, reach, padding, strict=True)
+    ]  # what no window reads, beyond the right pad
     swap = (1, 0, *range(2, space + 2))
     grad_input = grad_weight = grad_bias = None
     if c.wants(0):
@@ -50,7 +53,13 @@ def convolution_backward(c: Call) -> tuple[Ref | None, ...]:
         if any(not 0 <= e < max(s, d) for e, s, d in zip(extra, stride, dilation, strict=True)):
             raise Declined("the backward of a convolution that leaves a margin unread")
         grad_input = w.op(
-            "ConvTranspose", grad, weight, strides=stride, pads=(*padding, *padding), dilations=dilation, output_padding=extra
+            "ConvTranspose",
+            grad,
+            weight,
+            strides=stride,
+            pads=(*padding, *padding),
+            dilations=dilation,
+            output_padding=extra,
         )
     if c.wants(1):
         ends = tuple(r - n - p for r, n, p in zip(reach, size, padding, strict=True))

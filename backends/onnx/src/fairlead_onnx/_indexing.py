@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any, cast
 
 from fairlead.ir import Dim, DType, Value
 from fairlead_onnx._call import Call
@@ -62,7 +62,7 @@ def scatter(c: Call) -> Ref:
     reduction = _reduction(c)
     source = _source(c)
     dtype = x.dtype if reduction == "none" else w.kernel_dtype("ScatterElements", x.dtype)
-    flags: dict[str, str] = {} if reduction == "none" else {"reduction": reduction}
+    flags: dict[str, Any] = {} if reduction == "none" else {"reduction": reduction}
     out = w.op("ScatterElements", w.cast(x, dtype), _places(c, 2), w.cast(source, dtype), axis=c.axis(1), **flags)
     return w.cast(out, x.dtype)
 
@@ -85,7 +85,11 @@ def _source(c: Call) -> Ref:
     if not isinstance(given, Value) or given.tensor.rank == 0:
         return filled(w, source, index)
     cut = [i for i, (have, want) in enumerate(zip(given.tensor.shape, index, strict=True)) if have != want]
-    return w.op("Slice", source, w.ints(*[0] * len(cut)), w.shape([index[i] for i in cut]), w.ints(*cut)) if cut else source
+    return (
+        w.op("Slice", source, w.ints(*[0] * len(cut)), w.shape([index[i] for i in cut]), w.ints(*cut))
+        if cut
+        else source
+    )
 
 
 @rule("aten.index.Tensor")
@@ -134,7 +138,7 @@ def index_put(c: Call) -> Ref:
     where = _stacked(c, [places[a] for a in axes])
     index_shape = _broadcast_shape(places.values())
     updates = _updates(c, axes[0], index_shape, [c.type(0).shape[d] for d in rest])
-    flags: dict[str, str] = {"reduction": "add"} if c.args[3] else {}
+    flags: dict[str, Any] = {"reduction": "add"} if c.args[3] else {}
     dtype = w.kernel_dtype("ScatterND", x.dtype) if flags else x.dtype
     out = w.cast(w.op("ScatterND", w.cast(x, dtype), where, w.cast(updates, dtype), **flags), x.dtype)
     return w.op("Transpose", out, perm=tuple(front.index(d) for d in range(rank))) if moved else out
@@ -212,59 +216,6 @@ def _broadcast_shape(values: object) -> tuple[Dim, ...]:
 
 def _places(c: Call, operand: int) -> Ref:
     return c.tensor(operand, DType.i64)
-
-
-@rule("aten.nll_loss_forward.default")
-def nll_loss(c: Call) -> tuple[Ref | None, ...]:
-    """Arguments: input, target, weight, reduction, ignored class. Results: loss, total weight."""
-    w, x = c.writer, c.tensor(0)
-    if c.rank(0) != 2 or 0 in c.type(0).shape:
-        raise Declined("nll_loss of other than a full batch of rows")
-    kept, safe, weight = _classes(c, 0, 1, 2, c.number(4))
-    picked = w.op("GatherElements", x, w.op("Unsqueeze", safe, w.ints(1)), axis=1)
-    losses = w.same("Neg", w.op("Squeeze", picked, w.ints(1)))
-    zero = w.number(0.0, x.dtype)
-    losses = w.select(kept, w.same("Mul", losses, weight), zero)
-    reduction = c.number(3)
-    if reduction == 0:
-        return losses, (zero if c.wants(1) else None)
-    total = reduce_all(w, weight)
-    summed = reduce_all(w, losses)
-    return (w.same("Div", summed, total) if reduction == 1 else summed), total
-
-
-@rule("aten.nll_loss_backward.default")
-def nll_loss_backward(c: Call) -> Ref:
-    """Arguments: grad, input, target, weight, reduction, ignored class, total weight."""
-    w = c.writer
-    if c.rank(1) != 2 or 0 in c.type(1).shape:
-        raise Declined("nll_loss of other than a full batch of rows")
-    grad = c.tensor(0)
-    kept, safe, weight = _classes(c, 1, 2, 3, c.number(5))
-    scale = w.same("Neg", w.same("Mul", weight, grad))
-    if c.number(4) == 1:
-        scale = w.same("Div", scale, c.tensor(6, scale.dtype))
-    scale = w.select(kept, scale, w.number(0.0, scale.dtype))
-    column = w.op("Unsqueeze", scale, w.ints(1))
-    zeros = filled(w, w.number(0.0, column.dtype), c.type(1).shape)
-    return w.op("ScatterElements", zeros, w.op("Unsqueeze", safe, w.ints(1)), column, axis=1)
-
-
-def _classes(c: Call, x: int, target: int, weight: int, ignored: float) -> tuple[Ref, Ref, Ref]:
-    """Which rows count, their classes (0 where they do not), and the weight of each row."""
-    w, dtype = c.writer, c.tensor(x).dtype
-    classes = _places(c, target)
-    kept = w.op("Not", w.same("Equal", classes, w.number(int(ignored), DType.i64), result=DType.bool))
-    safe = w.select(kept, classes, w.number(0, DType.i64))
-    if c.args[weight] is None:
-        return kept, safe, w.cast(kept, dtype)
-    rows = w.op("Gather", c.tensor(weight, dtype), safe, axis=0)
-    return kept, safe, w.select(kept, rows, w.number(0.0, dtype))
-
-
-def reduce_all(w: Writer, x: Ref) -> Ref:
-    """The sum of a vector, 0-d."""
-    return w.same_axes("ReduceSum", x, (0,), False)
 
 
 @rule("aten.index_copy.default")

@@ -10,14 +10,16 @@ from fairlead.backend import Level, Support
 from fairlead.ir import DType, Graph, Node, ScalarType, TensorType, Value
 from fairlead_onnx import (  # noqa: F401 - each enters its rules
     _activations,
+    _arithmetic,
     _attention,
     _backward,
     _convolution,
     _creation,
     _indexing,
+    _logic,
+    _losses,
     _matmul,
     _norms,
-    _pointwise,
     _pooling,
     _reductions,
     _views,
@@ -37,9 +39,9 @@ __all__ = ["Lowered", "lower", "supports"]
 class Lowered:
     """An ONNX model of a graph.
 
-    ``inputs`` names, for each input of the graph, the model's input, or None where nothing reads it; ``outputs`` names the model's
-    output for each output of the graph. Every input is an input of the model, weights too: bind those by reference. Integer inputs
-    are 0-d tensors of 64-bit integers.
+    ``inputs`` names, for each input of the graph, the model's input, or None where nothing reads it; ``outputs``
+    names the model's output for each output of the graph. Every input is an input of the model, weights too: bind
+    those by reference. Integer inputs are 0-d tensors of 64-bit integers.
     """
 
     model: onnx_ir.Model

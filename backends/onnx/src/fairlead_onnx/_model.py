@@ -44,10 +44,14 @@ def _live(steps: list[Step], wanted: set[str]) -> list[Step]:
 
 
 def _node(step: Step, values: dict[str, onnx_ir.Value]) -> onnx_ir.Node:
-    attributes = onnx_ir.convenience.convert_attributes({k: list(v) if isinstance(v, tuple) else v for k, v in step.attributes})
+    attributes = onnx_ir.convenience.convert_attributes(
+        {k: list(v) if isinstance(v, tuple) else v for k, v in step.attributes}
+    )
     outputs = [onnx_ir.Value(name=name) for name in step.outputs]
     values.update(zip(step.outputs, outputs, strict=True))
-    return onnx_ir.Node(step.domain, step.op, [values[n] for n in step.inputs], attributes, outputs=outputs, name=outputs[0].name)
+    return onnx_ir.Node(
+        step.domain, step.op, [values[n] for n in step.inputs], attributes, outputs=outputs, name=outputs[0].name
+    )
 
 
 def _constant(constant: Constant) -> onnx_ir.Value:

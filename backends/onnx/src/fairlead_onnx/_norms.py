@@ -26,7 +26,9 @@ def layer_norm(c: Call) -> tuple[Ref | None, ...]:
         return scaled(w, y, scale, shift), mean, rstd
     scale = scale or filled(w, w.number(1.0, x.dtype), shape[len(shape) - normal :])
     outs = 3 if c.wants(2) else 2 if c.wants(1) else 1
-    refs = w.ops("LayerNormalization", x, scale, shift, dtypes=[x.dtype] * outs, axis=-normal, epsilon=float(c.number(4)))
+    refs = w.ops(
+        "LayerNormalization", x, scale, shift, dtypes=[x.dtype] * outs, axis=-normal, epsilon=float(c.number(4))
+    )
     return (*refs, None, None)[:3]
 
 
@@ -87,7 +89,8 @@ def group_norm(c: Call) -> tuple[Ref | None, ...]:
 
 @rule("aten._native_batch_norm_legit_no_training.default")
 def batch_norm(c: Call) -> tuple[Ref | None, ...]:
-    """Arguments: input, weight, bias, running mean, running variance, momentum, eps. Saved statistics are empty here."""
+    """Arguments: input, weight, bias, running mean, running variance, momentum, eps. Saved statistics are empty
+    here."""
     _refuse_empty(c)
     w, x = c.writer, c.tensor(0)
     mean, variance = c.tensor(3, x.dtype), c.tensor(4, x.dtype)

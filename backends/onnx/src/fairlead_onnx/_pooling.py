@@ -50,7 +50,12 @@ def _window(c: Call, space: int) -> tuple[tuple[int, ...], ...]:
 
 
 def _end_pads(
-    c: Call, kernel: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...], dilation: tuple[int, ...], space: int
+    c: Call,
+    kernel: tuple[int, ...],
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    dilation: tuple[int, ...],
+    space: int,
 ) -> tuple[int, ...]:
     """The padding behind, which grows in ceil mode until the last window fits."""
     if not c.args[5]:
@@ -143,7 +148,8 @@ def _averages(w: Writer, size: int, count: int, dtype: DType) -> Ref:
 
 @rule("aten.avg_pool2d_backward.default")
 def avg_pool_backward(c: Call) -> Ref:
-    """Arguments: grad, input, kernel, stride, padding, ceil mode, count padding, divisor. As two products with window matrices."""
+    """Arguments: grad, input, kernel, stride, padding, ceil mode, count padding, divisor. As two products with window
+    matrices."""
     w, grad = c.writer, c.tensor(0)
     size, count = c.static(1)[-2:], c.static(0)[-2:]
     if 0 in c.static(0):
@@ -152,7 +158,11 @@ def avg_pool_backward(c: Call) -> Ref:
     stride, padding = c.ints(3, 2) or kernel, c.ints(4, 2)
     counted, divisor = bool(c.args[6]), c.args[7]
     sides = [
-        w.const(_windows(size[i], count[i], (kernel[i], stride[i], padding[i]), counted, divisor is not None), grad.dtype, (count[i], size[i]))
+        w.const(
+            _windows(size[i], count[i], (kernel[i], stride[i], padding[i]), counted, divisor is not None),
+            grad.dtype,
+            (count[i], size[i]),
+        )
         for i in range(2)
     ]
     out = w.same("MatMul", w.same("MatMul", w.op("Transpose", sides[0], perm=(1, 0)), grad), sides[1])

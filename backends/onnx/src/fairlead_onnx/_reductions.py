@@ -9,7 +9,7 @@ from fairlead.ir import DType
 from fairlead.ir.dims import product
 from fairlead_onnx._call import Call, Rule, as_dim
 from fairlead_onnx._creation import filled
-from fairlead_onnx._pointwise import is_nan
+from fairlead_onnx._logic import is_nan
 from fairlead_onnx._rules import rule
 from fairlead_onnx._writer import Declined, Ref, Writer
 

@@ -13,19 +13,21 @@ __all__ = ["ARITHMETIC", "Target"]
 ARITHMETIC = frozenset({DType.f32, DType.f64, DType.i32, DType.i64})
 """The element types that an ONNX op of numbers is taken to have where a target says nothing else."""
 
-COMPUTED = frozenset({DType.bool, DType.u8, DType.i8, DType.i16, DType.i32, DType.i64, DType.f16, DType.bf16, DType.f32, DType.f64})
+COMPUTED = frozenset(
+    {DType.bool, DType.u8, DType.i8, DType.i16, DType.i32, DType.i64, DType.f16, DType.bf16, DType.f32, DType.f64}
+)
 """The element types that the rules know how to compute in; a runtime may have fewer."""
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
     """A runtime, as far as the rules have to know it.
 
-    ``name`` stands in reasons. ``contrib``: it has the ops of ``com.microsoft``. ``dtypes``: element types that it stores and
-    converts. ``kernels``: the element types that an ONNX op computes in, where they are not `ARITHMETIC`; other integers are widened
-    to one of them, and halves are always computed in f32. ``declined``: ops of the IR that it is slow or wrong at, with the reason.
-    ``drops_nan``: ONNX ops of one operand or of equals that make a number of a NaN. ``reduces_from_finite``: its reductions to an
-    extremum start from the largest finite number, so that they miss an infinity. ``readable``: element types that it takes as
-    inputs only, to convert them at once.
+    ``name`` stands in reasons. ``contrib``: it has the ops of ``com.microsoft``. ``dtypes``: element types that it
+    stores and converts. ``kernels``: the element types that an ONNX op computes in, where they are not `ARITHMETIC`;
+    other integers are widened to one of them, and halves are always computed in f32. ``declined``: ops of the IR that
+    it is slow or wrong at, with the reason. ``drops_nan``: ONNX ops of one operand or of equals that make a number of
+    a NaN. ``reduces_from_finite``: its reductions to an extremum start from the largest finite number, so that they
+    miss an infinity. ``readable``: element types that it takes as inputs only, to convert them at once.
     """
 
     name: str

@@ -104,14 +104,17 @@ def split_with_sizes(c: Call) -> tuple[Ref | None, ...]:
     for size in c.dims(1):
         starts.append(add_dims(starts[-1], size))
     return tuple(
-        take_slice(c.writer, x, axis, starts[i], starts[i + 1]) if i in wanted else None for i in range(len(c.node.results))
+        take_slice(c.writer, x, axis, starts[i], starts[i + 1]) if i in wanted else None
+        for i in range(len(c.node.results))
     )
 
 
 @rule("aten.cat.default")
 def cat(c: Call) -> Ref:
     parts = cast("tuple[Value, ...]", c.args[0])
-    parts = tuple(p for p in parts if p.tensor.shape != (0,) or c.out.rank == 1)  # torch lets empty 1-D tensors join anything
+    parts = tuple(
+        p for p in parts if p.tensor.shape != (0,) or c.out.rank == 1
+    )  # torch lets empty 1-D tensors join anything
     refs = [c.operand(p, c.dtype) for p in parts]
     if len(refs) == 1:
         return refs[0]
@@ -121,7 +124,10 @@ def cat(c: Call) -> Ref:
 @rule("aten.stack.default")
 def stack(c: Call) -> Ref:
     axis = cast(int, c.args[1]) % c.out.rank
-    parts = [c.writer.op("Unsqueeze", c.operand(p, c.dtype), c.writer.ints(axis)) for p in cast("tuple[Value, ...]", c.args[0])]
+    parts = [
+        c.writer.op("Unsqueeze", c.operand(p, c.dtype), c.writer.ints(axis))
+        for p in cast("tuple[Value, ...]", c.args[0])
+    ]
     return c.writer.op("Concat", *parts, axis=axis)
 
 

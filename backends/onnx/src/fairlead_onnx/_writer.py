@@ -63,7 +63,9 @@ class Writer:
         self._written: dict[object, tuple[Ref, ...]] = {}
         self._count = 0
 
-    def op(self, op: str, *inputs: Ref | None, dtype: DType | None = None, domain: str = "", **attributes: Attribute) -> Ref:
+    def op(
+        self, op: str, *inputs: Ref | None, dtype: DType | None = None, domain: str = "", **attributes: Attribute
+    ) -> Ref:
         """One node of one result, of element type ``dtype``, by default that of its first input."""
         if dtype is None:
             first = inputs[0]
@@ -86,11 +88,14 @@ class Writer:
             self._written[key] = refs
         return refs
 
-    def same(self, op: str, *inputs: Ref, result: DType | None = None, domain: str = "", **attributes: Attribute) -> Ref:
-        """One node whose inputs share an element type; widened, and narrowed again, where the runtime has no kernel for it.
+    def same(
+        self, op: str, *inputs: Ref, result: DType | None = None, domain: str = "", **attributes: Attribute
+    ) -> Ref:
+        """One node whose inputs share an element type; widened, and narrowed again, where the runtime has no kernel
+        for it.
 
-        The result has the type of the inputs, or ``result`` for an op whose result type is its own (a comparison). Raises
-        `Declined` where no exact wider type has a kernel.
+        The result has the type of the inputs, or ``result`` for an op whose result type is its own (a comparison).
+        Raises `Declined` where no exact wider type has a kernel.
         """
         dtype = inputs[0].dtype
         wide = self.kernel_dtype(op, dtype)
@@ -149,7 +154,9 @@ class Writer:
             return ref
         if dtype is DType.bool and ref.dtype.is_floating:
             return self.op("Not", self.op("Equal", ref, self.number(0.0, ref.dtype), dtype=DType.bool))
-        if ref.dtype.is_floating and dtype is DType.u8:  # torch goes through a wide integer, so that negative numbers wrap
+        if (
+            ref.dtype.is_floating and dtype is DType.u8
+        ):  # torch goes through a wide integer, so that negative numbers wrap
             ref = self.cast(ref, DType.i64)
         return self.op("Cast", ref, dtype=dtype, to=ONNX_DTYPES[dtype])
 
@@ -157,7 +164,9 @@ class Writer:
         """A value computed in f32, rounded to the half type ``dtype`` that it stands for."""
         if computed(dtype) is dtype:
             return ref
-        return self.op("Cast", self.op("Cast", ref, dtype=dtype, to=ONNX_DTYPES[dtype]), dtype=DType.f32, to=ONNX_DTYPES[DType.f32])
+        return self.op(
+            "Cast", self.op("Cast", ref, dtype=dtype, to=ONNX_DTYPES[dtype]), dtype=DType.f32, to=ONNX_DTYPES[DType.f32]
+        )
 
     def symbol(self, name: str) -> Ref:
         """The value of a symbol of the IR, as a 1-D tensor of one element."""
@@ -186,7 +195,9 @@ class Writer:
             return self.op("Reshape", ref, self.ints(*(d if isinstance(d, int) else -1 for d in dims)))
         if symbolic:
             return self.op("Reshape", ref, self.shape(dims))
-        return self.op("Reshape", ref, self.shape(dims), **({"allowzero": 1} if 0 in dims else {}))
+        if 0 in dims:
+            return self.op("Reshape", ref, self.shape(dims), allowzero=1)
+        return self.op("Reshape", ref, self.shape(dims))
 
     def scalar(self, ref: Ref) -> Ref:
         """A tensor of one element as a 0-d tensor."""

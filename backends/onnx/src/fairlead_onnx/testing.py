@@ -20,7 +20,6 @@ import torch
 
 from fairlead.backend import Backend
 from fairlead.ir import Argument, DType, Graph, Input, Kind, Node, Output, TensorType, Token, Value
-
 from fairlead_onnx._op_cases import CASES
 
 __all__ = ["OpCase", "op_cases"]
@@ -99,9 +98,7 @@ def _graph(op: str, args: tuple[Any, ...]) -> tuple[Graph, list[torch.Tensor]]:
     """The graph of one node, and its inputs."""
     inputs: list[torch.Tensor] = []
     node_args = tuple(_argument(a, inputs) for a in _complete(op, args))
-    results = tuple(
-        None if r is None else Value(len(inputs) + i, _type(r)) for i, r in enumerate(_eager(op, args))
-    )
+    results = tuple(None if r is None else Value(len(inputs) + i, _type(r)) for i, r in enumerate(_eager(op, args)))
     node = Node(op, node_args, results)
     graph = Graph(
         "case",
@@ -166,8 +163,12 @@ def _eager(op: str, args: tuple[Any, ...]) -> list[torch.Tensor | None]:
     return list(result) if isinstance(result, (tuple, list)) else [result]
 
 
-def _attention(query: Any, key: Any, value: Any, mask: Any, dropout: float, causal: bool, scale: float) -> tuple[torch.Tensor, torch.Tensor]:
-    out = torch.nn.functional.scaled_dot_product_attention(query, key, value, mask, dropout, causal, scale=scale, enable_gqa=True)
+def _attention(
+    query: Any, key: Any, value: Any, mask: Any, dropout: float, causal: bool, scale: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    out = torch.nn.functional.scaled_dot_product_attention(
+        query, key, value, mask, dropout, causal, scale=scale, enable_gqa=True
+    )
     spread = key.float().repeat_interleave(query.shape[1] // key.shape[1], 1)
     scores = query.float() @ spread.transpose(-1, -2) * scale
     if causal:
@@ -177,7 +178,12 @@ def _attention(query: Any, key: Any, value: Any, mask: Any, dropout: float, caus
     return out, scores.logsumexp(-1).nan_to_num(neginf=0.0)
 
 
-def _attention_gradients(grad: Any, query: Any, key: Any, value: Any, mask: Any, dropout: float, causal: bool, scale: float) -> tuple[Any, ...]:
+def _attention_gradients(
+    grad: Any, query: Any, key: Any, value: Any, mask: Any, dropout: float, causal: bool, scale: float
+) -> tuple[Any, ...]:
     leaves = [t.detach().requires_grad_() for t in (query, key, value)]
-    out = torch.nn.functional.scaled_dot_product_attention(*leaves, mask, dropout, causal, scale=scale, enable_gqa=True)
+    query, key, value = leaves
+    out = torch.nn.functional.scaled_dot_product_attention(
+        query, key, value, mask, dropout, causal, scale=scale, enable_gqa=True
+    )
     return torch.autograd.grad(out, leaves, grad)

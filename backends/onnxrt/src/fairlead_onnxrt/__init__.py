@@ -1,7 +1,7 @@
 """Fairlead backend: ONNX Runtime.
 
-`backend` lowers a graph to ONNX through `fairlead_onnx` and runs it in an ONNX Runtime session, with weights by reference, inputs
-without a copy and fresh outputs. Importing this module imports neither ONNX Runtime nor torch.
+`backend` lowers a graph to ONNX through `fairlead_onnx` and runs it in an ONNX Runtime session, with weights by
+reference, inputs without a copy and fresh outputs. Importing this module imports neither ONNX Runtime nor torch.
 """
 
 from fairlead_onnxrt._backend import OnnxRuntimeBackend

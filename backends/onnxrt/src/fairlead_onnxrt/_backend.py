@@ -46,7 +46,9 @@ class OnnxRuntimeBackend:
 
         return fairlead_onnx.supports(node, target=TARGET)
 
-    def compile(self, graph: Graph, options: OnnxRuntimeOptions, constants: Mapping[int, torch.Tensor], /) -> Executable:
+    def compile(
+        self, graph: Graph, options: OnnxRuntimeOptions, constants: Mapping[int, torch.Tensor], /
+    ) -> Executable:
         """A session whose weights are the tensors of ``constants``, by reference."""
         from fairlead_onnxrt._executable import SessionExecutable
 

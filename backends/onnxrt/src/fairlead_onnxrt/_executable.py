@@ -49,7 +49,8 @@ _NOWHERE_ADDRESS = _NOWHERE.data_ptr()
 
 @dataclass(frozen=True, slots=True)
 class _Input:
-    """One passed input: its name in the session (None where nothing reads it), element type and, where static, its shape."""
+    """One passed input: its name in the session (None where nothing reads it), element type and, where static, its
+    shape."""
 
     name: str | None
     element: int
@@ -162,13 +163,14 @@ class _Binding:
         return outputs
 
 
-def _signature(
-    graph: Graph, names: Sequence[str | None], outputs: Sequence[str], baked: frozenset[int]
-) -> _Signature:
+def _signature(graph: Graph, names: Sequence[str | None], outputs: Sequence[str], baked: frozenset[int]) -> _Signature:
     passed = [i for i in range(len(graph.inputs)) if i not in baked]
     position = {index: at for at, index in enumerate(passed)}
     specs = tuple(_input(graph, i, names[i]) for i in passed)
-    results = tuple(_output(name, value.tensor.dtype, value.tensor.shape) for name, value in zip(outputs, graph.output_values(), strict=True))
+    results = tuple(
+        _output(name, value.tensor.dtype, value.tensor.shape)
+        for name, value in zip(outputs, graph.output_values(), strict=True)
+    )
     dynamic = any(o.shape is None for o in results)
     symbols = tuple((s.name, position[s.source[0]], s.source[1]) for s in graph.symbols) if dynamic else ()
     return _Signature(specs, results, symbols)

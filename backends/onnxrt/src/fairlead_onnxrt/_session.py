@@ -44,7 +44,10 @@ def open_session(graph: Graph, options: OnnxRuntimeOptions, constants: Mapping[i
     if values:
         settings.add_external_initializers(list(values), list(values.values()))
     session = onnxruntime.InferenceSession(
-        lowered.to_bytes(), settings, providers=list(options.providers), disabled_optimizers=list(options.disabled_optimizers)
+        lowered.to_bytes(),
+        settings,
+        providers=list(options.providers),
+        disabled_optimizers=list(options.disabled_optimizers),
     )
     return Session(session, lowered, (tensors, values))
 

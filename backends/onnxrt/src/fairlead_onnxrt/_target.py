@@ -17,7 +17,9 @@ _KERNELS = {
     **dict.fromkeys(("Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Cosh", "Sinh", "Tan", "Erf"), _SINGLE),
     **dict.fromkeys(("Gelu", "Elu", "LeakyRelu", "HardSigmoid", "Softplus"), _SINGLE),
     **dict.fromkeys(("Conv", "ConvTranspose", "AveragePool"), _SINGLE),
-    **dict.fromkeys(("Exp", "Log", "Sqrt", "Sigmoid", "Tanh", "Ceil", "Floor", "Round", "Reciprocal", "Cos", "Sin"), _FLOATING),
+    **dict.fromkeys(
+        ("Exp", "Log", "Sqrt", "Sigmoid", "Tanh", "Ceil", "Floor", "Round", "Reciprocal", "Cos", "Sin"), _FLOATING
+    ),
     **dict.fromkeys(("Softmax", "LogSoftmax", "Gemm", "FusedMatMul", "BatchNormalization", "MaxPool"), _FLOATING),
     **dict.fromkeys(("BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot"), _WORDS | _BYTES),
     **dict.fromkeys(("Expand", "Pad"), _NUMBERS | {DType.bool}),
@@ -28,7 +30,7 @@ _KERNELS = {
 }
 
 _DECLINED = {
-    "aten.convolution_backward.default": "slow in ONNX Runtime: its CPU provider has no kernel for the gradient of a convolution",
+    "aten.convolution_backward.default": "slow in ONNX Runtime, which has no kernel for it",
 }
 
 TARGET = Target(name="ONNX Runtime", contrib=True, kernels=_KERNELS, declined=_DECLINED)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from fairlead.backend import API_VERSION, Capabilities, Executable, Options, Probe, Support
 from fairlead.ir import Graph, Node
-
 from fairlead_openvino._options import OpenVINOOptions
 
 if TYPE_CHECKING:
@@ -45,7 +44,6 @@ class OpenVINOBackend:
     def supports(self, node: Node, /) -> Support:
         """Whether the rules of `fairlead_onnx` write the node exactly for OpenVINO's CPU plugin."""
         import fairlead_onnx
-
         from fairlead_openvino._limits import refusal
         from fairlead_openvino._target import TARGET
 

@@ -22,7 +22,8 @@ __all__ = ["Compiled", "compile_graph", "ov_tensor"]
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A compiled model; for each input of the graph its index among the model's inputs, or None where nothing reads it."""
+    """A compiled model; for each input of the graph its index among the model's inputs, or None where nothing reads
+    it."""
 
     model: openvino.CompiledModel
     inputs: tuple[int | None, ...]
@@ -55,7 +56,10 @@ def compile_graph(graph: Graph, options: OpenVINOOptions, constants: Mapping[int
     outputs = {name: i for i, port in enumerate(compiled.outputs) for name in port.get_names()}
     return Compiled(
         compiled,
-        tuple(inputs.get(name) if name is not None and i not in constants else None for i, name in enumerate(lowered.inputs)),
+        tuple(
+            inputs.get(name) if name is not None and i not in constants else None
+            for i, name in enumerate(lowered.inputs)
+        ),
         tuple(outputs[name] for name in lowered.outputs),
         tuple(weights),
     )

@@ -43,7 +43,8 @@ class _Output:
 
 @dataclass(frozen=True, slots=True)
 class _Signature:
-    """What a call needs to know of the graph: (position, port, is a number) of each input that is read, outputs, symbols."""
+    """What a call needs to know of the graph: (position, port, is a number) of each input that is read, outputs,
+    symbols."""
 
     inputs: tuple[tuple[int, int, bool], ...]
     outputs: tuple[_Output, ...]

@@ -15,7 +15,9 @@ _KERNELS = {
     **dict.fromkeys(("Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Cosh", "Sinh", "Tan", "Erf"), _SINGLE),
     **dict.fromkeys(("Gelu", "Elu", "LeakyRelu", "HardSigmoid", "Softplus"), _SINGLE),
     **dict.fromkeys(("Conv", "ConvTranspose", "AveragePool", "MaxPool", "BatchNormalization"), _SINGLE),
-    **dict.fromkeys(("Exp", "Log", "Sqrt", "Sigmoid", "Tanh", "Ceil", "Floor", "Round", "Reciprocal", "Cos", "Sin"), _SINGLE),
+    **dict.fromkeys(
+        ("Exp", "Log", "Sqrt", "Sigmoid", "Tanh", "Ceil", "Floor", "Round", "Reciprocal", "Cos", "Sin"), _SINGLE
+    ),
     **dict.fromkeys(("Softmax", "LogSoftmax", "Gemm", "MatMul", "Pow"), _SINGLE),
     **dict.fromkeys(("BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot"), _WORDS),
     **dict.fromkeys(("Expand", "Pad", "Where", "Trilu"), _NUMBERS | {DType.bool}),
@@ -25,7 +27,9 @@ _KERNELS = {
 
 TARGET = Target(
     name="OpenVINO",
-    dtypes=frozenset({DType.bool, DType.u8, DType.i8, DType.i16, DType.i32, DType.i64, DType.f16, DType.bf16, DType.f32}),
+    dtypes=frozenset(
+        {DType.bool, DType.u8, DType.i8, DType.i16, DType.i32, DType.i64, DType.f16, DType.bf16, DType.f32}
+    ),
     readable=frozenset({DType.f64}),
     kernels=_KERNELS,
     drops_nan=frozenset({"Exp", "Max", "Min", "Clip", "HardSigmoid"}),
