@@ -9,10 +9,11 @@ it costs correctness, because torch's own entry returns attention weights where 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
-from torch._decomp import core_aten_decompositions
+import torch
+from torch._decomp import get_decompositions
 
 from fairlead._capture._fast_paths import FAST_PATHS
 
@@ -151,13 +152,13 @@ _ALLOWED = [
 ]
 
 
+_KEPT = ("start_step", "dim_IntList", "out")
+"""Overloads of allowed ops that stay: the canonical forms of arange and sum, and what writes to its arguments."""
+
+
 @functools.cache
 def table() -> dict[Any, Callable[..., Any]]:
     """The decompositions, by op overload, as AOTAutograd takes them."""
-    allowed = frozenset(_ALLOWED)
-    entries: Iterable[tuple[Any, Callable[..., Any]]] = core_aten_decompositions().items()  # type: ignore[no-untyped-call]
-    return {op: rule for op, rule in entries if _name(op) in allowed} | FAST_PATHS
-
-
-def _name(op: Any) -> str:
-    return str(op).removeprefix("aten.").partition(".")[0] if str(op).startswith("aten.") else ""
+    packets = [getattr(torch.ops.aten, name) for name in _ALLOWED if hasattr(torch.ops.aten, name)]
+    found: dict[Any, Callable[..., Any]] = get_decompositions(packets)
+    return {op: rule for op, rule in found.items() if not str(op).endswith(_KEPT)} | FAST_PATHS
