@@ -41,43 +41,46 @@ def hoist(graph: Graph, static: Collection[int]) -> Hoisted | None:
     """Split off the nodes that depend on nothing but the inputs ``static`` (by index); None where there are none.
 
     Before: any graph. After: ``main`` has one more constant input for each hoisted value that it reads. Nothing that
-    is a graph output, random, of a symbolic shape, or cheaper to make than to keep (constants, views) is hoisted.
+    is a graph output, random, custom (it may do anything), of a symbolic shape, or cheaper to make than to keep
+    (constants, views) is hoisted.
     """
-    moved = _movable(graph, static)
-    if not moved:
+    determined = _determined(graph, static)
+    moved = {id(n) for n in determined} - _made_again(graph, determined)
+    made = {r.id for n in determined if id(n) in moved for r in n.results if r is not None}
+    rest = tuple(n for n in graph.nodes if id(n) not in moved)
+    boundary = {v.id: v for n in rest for v in n.operands() if v.id in made}
+    if not boundary:
         return None
-    inside = {id(n) for n in moved}
-    rest = tuple(n for n in graph.nodes if id(n) not in inside)
-    made = {r.id: r for n in moved for r in n.results if r is not None}
-    read = {v.id for n in rest for v in n.operands()}
-    boundary = tuple(v for v in made.values() if v.id in read)
     setup = Graph(
         f"{graph.name}_setup",
         graph.kind,
         graph.inputs,
-        tuple(moved),
-        tuple(Output(v, Role.intermediate) for v in boundary),
+        tuple(determined),
+        tuple(Output(v, Role.intermediate) for v in boundary.values()),
+        graph.symbols,
     )
-    inputs = (*graph.inputs, *(Input(v, Role.constant, f"hoisted_{i}") for i, v in enumerate(boundary)))
+    inputs = (*graph.inputs, *(Input(v, Role.constant, f"hoisted_{i}") for i, v in enumerate(boundary.values())))
     main = msgspec.structs.replace(graph, inputs=inputs, nodes=rest)
     return Hoisted(remove_dead_nodes(setup), remove_dead_nodes(main))
 
 
-def _movable(graph: Graph, static: Collection[int]) -> list[Node]:
+def _determined(graph: Graph, static: Collection[int]) -> list[Node]:
+    """The nodes that depend on nothing but static inputs, and that may be hoisted."""
     known = {i.value.id for index, i in enumerate(graph.inputs) if index in static}
     outputs = seen_by_outputs(graph)
-    moved: list[Node] = []
+    determined: list[Node] = []
     for node in graph.nodes:
         if _is_movable(node, known, outputs):
-            moved.append(node)
+            determined.append(node)
             known.update(r.id for r in node.results if r is not None)
-    return _without_recreated(graph, moved)
+    return determined
 
 
 def _is_movable(node: Node, known: set[int], outputs: set[int]) -> bool:
     results = [r for r in node.results if r is not None]
     return (
         all(v.id in known for v in node.operands())
+        and node.op.startswith(("aten.", "prims.", "nn."))
         and not draws_random_numbers(node.op)
         and not any(r.id in outputs for r in results)
         and all(isinstance(r.type, TensorType) and r.type.is_static for r in results)
@@ -85,20 +88,16 @@ def _is_movable(node: Node, known: set[int], outputs: set[int]) -> bool:
     )
 
 
-def _without_recreated(graph: Graph, moved: list[Node]) -> list[Node]:
-    """Give back the cheap nodes whose results the rest reads: keeping those would only cost memory."""
-    inside = {id(n) for n in moved}
+def _made_again(graph: Graph, determined: list[Node]) -> set[int]:
+    """The cheap ones of the nodes that the rest reads, by identity: keeping their results would only cost memory."""
+    inside = {id(n) for n in determined}
     read = {v.id for n in graph.nodes if id(n) not in inside for v in n.operands()}
-    kept: list[Node] = []
-    for node in reversed(moved):
-        ids = [r.id for r in node.results if r is not None]
-        if node.op in _RECREATED and any(i in read for i in ids):
+    again: set[int] = set()
+    for node in reversed(determined):
+        if node.op in _RECREATED and any(r is not None and r.id in read for r in node.results):
+            again.add(id(node))
             read.update(v.id for v in node.operands())
-        else:
-            kept.append(node)
-    alive = {v.id for n in kept for v in n.operands()}
-    kept = [n for n in kept if any(r is not None and (r.id in read or r.id in alive) for r in n.results)]
-    return list(reversed(kept))
+    return again
 
 
 def _has_expression(arg: object) -> bool:
