@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import struct
+
 import msgspec
 
-from fairlead.ir import DType, Graph, Node, Token, Value
+from fairlead.ir import DType, Graph, Node, TensorType, Token, Value, dims
 from fairlead.passes._dead import remove_dead_nodes
 from fairlead.passes._nodes import shape_argument
 from fairlead.passes._rewrite import Emitter, Replacement, rewrite
@@ -23,8 +25,12 @@ _RANDOM = frozenset(
         "normal_functional",
         "poisson",
         "rand",
+        "rand_like",
         "randint",
+        "randint_like",
         "randn",
+        "randn_like",
+        "random",
         "randperm",
         "rrelu_with_noise",
         "rrelu_with_noise_functional",
@@ -57,11 +63,46 @@ def _dropout(node: Node, emit: Emitter) -> Replacement | None:
     if not isinstance(x, Value) or not isinstance(p, int | float) or train is False:
         return None
     type_ = msgspec.structs.replace(x.tensor, strides=None)
-    mask_type = msgspec.structs.replace(type_, dtype=DType.bool)
-    size = shape_argument(type_.shape)
-    mask = emit(
-        "nn.bernoulli.default", (size, 1.0 - p, Token("dtype", "bool"), Token("device", type_.device)), mask_type
-    )
+    mask = _mask(x.tensor, 1.0 - p, emit)
     kept = emit("aten.mul.Tensor", (x, mask), type_)
-    scale = 0.0 if p == 1 else 1.0 / (1.0 - p)
+    scale = 0.0 if p == 1 else _rounded(1.0 / (1.0 - p), type_.dtype)
     return emit("aten.mul.Tensor", (kept, scale), type_), mask
+
+
+def _mask(like: TensorType, p: float, emit: Emitter) -> Value:
+    """Drawn in the order in which ``like`` lies in memory, as eager draws it."""
+    order = _memory_order(like)
+    shape = tuple(like.shape[axis] for axis in order)
+    args = (shape_argument(shape), p, Token("dtype", "bool"), Token("device", like.device))
+    mask = emit("nn.bernoulli.default", args, TensorType(DType.bool, shape, None, like.device))
+    if order == tuple(range(like.rank)):
+        return mask
+    back = tuple(map(order.index, range(like.rank)))
+    return emit("aten.permute.default", (mask, back), TensorType(DType.bool, like.shape, None, like.device))
+
+
+def _memory_order(t: TensorType) -> tuple[int, ...]:
+    """The dimensions from the outermost in memory to the innermost; as they are where memory has gaps."""
+    left = list(range(t.rank))
+    order: list[int] = []
+    step: dims.Dim = 1
+    while left and t.strides is not None:
+        axis = next((i for i in reversed(left) if t.shape[i] == 1 or t.strides[i] == step), None)
+        if axis is None:
+            break
+        left.remove(axis)
+        order.insert(0, axis)
+        step = dims.mul(step, t.shape[axis])
+    return tuple(range(t.rank)) if left else tuple(order)
+
+
+def _rounded(number: float, dtype: DType) -> float:
+    """The number as the dtype holds it: eager scales its mask before it multiplies."""
+    match dtype:
+        case DType.f16:
+            return float(struct.unpack("e", struct.pack("e", number))[0])
+        case DType.bf16:
+            (bits,) = struct.unpack("I", struct.pack("f", number))
+            bits += 0x7FFF + (bits >> 16 & 1)
+            return float(struct.unpack("f", struct.pack("I", bits & 0xFFFF0000))[0])
+    return number
