@@ -84,9 +84,8 @@ class _Layout:
         self.outputs = Outputs(plan.graph, plan.output_types)
         self.setup = to_fx(plan.setup).forward if plan.setup is not None else None
         given = len(plan.graph.inputs) - len(plan.constants) - (len(plan.setup.outputs) if plan.setup else 0)
-        foreign = any(p.backend != "eager" for p in plan.parts)
-        self.detached = tuple(
-            i for i, x in enumerate(plan.graph.inputs[:given]) if foreign and isinstance(x.value.type, TensorType)
+        self.given_tensors = frozenset(
+            i for i, x in enumerate(plan.graph.inputs[:given]) if isinstance(x.value.type, TensorType)
         )
 
 
@@ -102,6 +101,7 @@ class _Binding:
         self.statics = statics
         self.steps: list[_Step] = []
         self.tail: list[Any] = []
+        self.detached: tuple[int, ...] = ()
         self.calls = 0
 
 
@@ -136,7 +136,7 @@ class Program:
         layout = binding.layout
         registers = [*args, *binding.tail]
         args.clear()
-        for i in layout.detached:
+        for i in binding.detached:
             if registers[i].requires_grad:
                 registers[i] = registers[i].detach()
         for step in binding.steps:
@@ -225,6 +225,8 @@ class Program:
                 count += 1
             binding.steps.append(step)
         binding.layout.outputs.locate(registers)
+        read = {i for s in binding.steps if s.part.backend != "eager" for i in s.inputs}
+        binding.detached = tuple(sorted(read & binding.layout.given_tensors))
 
     def _executable(self, part: Part, offered: Mapping[int, torch.Tensor], old: Executable | None) -> Executable:
         """The old executable, where it is content with the new weights, or a new one."""
