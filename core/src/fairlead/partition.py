@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import msgspec
 
@@ -28,6 +30,10 @@ DRAWS = "eager"
 NO_RANDOM_NUMBERS = Support.no("random numbers")
 
 _LEAST_NODES = 4
+
+_MOST_ORDERS = 24
+
+_Waiting: TypeAlias = "list[tuple[Node, str]]"
 
 
 class Assignment(msgspec.Struct, frozen=True):
@@ -90,43 +96,57 @@ def assign(graph: Graph, first: str, fallback: Sequence[str], support: Callable[
 def split(graph: Graph, backends: Sequence[str], first: str) -> tuple[Part, ...]:
     """The Parts in the order in which they run.
 
-    Alternates between backends, each time with every node of that backend that is ready, in program order: as few
-    Parts as such an order allows, and random numbers are drawn in the order of the program.
+    Alternates between backends, each time with every node of that backend that is ready, in program order; begins
+    with the backend that leads to the fewest Parts. Random numbers are drawn in the order of the program, whoever
+    draws them.
     """
-    groups = [(_worth_compiling(name, nodes, first), nodes) for name, nodes in _groups(graph, backends, first)]
-    return tuple(Part(name, _subgraph(graph, nodes, index)) for index, (name, nodes) in enumerate(_merged(groups)))
+    names = sorted(set(backends), key=lambda name: (name == first, name))  # in doubt what others compute comes first
+    orders = itertools.islice(itertools.permutations(names), _MOST_ORDERS)
+    candidates = [_merged(_groups(graph, backends, order), first) for order in orders]
+    groups = min(candidates, key=len)
+    return tuple(Part(name, _subgraph(graph, nodes, index)) for index, (name, nodes) in enumerate(groups))
 
 
-def _groups(graph: Graph, backends: Sequence[str], first: str) -> list[tuple[str, list[Node]]]:
+def _groups(graph: Graph, backends: Sequence[str], order: Sequence[str]) -> list[tuple[str, list[Node]]]:
     known = {i.value.id for i in graph.inputs}
     waiting = list(zip(graph.nodes, backends, strict=True))
-    order = sorted(
-        set(backends), key=lambda name: name == first
-    )  # what others compute first, then the backend in one go
     groups: list[tuple[str, list[Node]]] = []
     while waiting:
         for name in order:
-            taken: list[Node] = []
-            left: list[tuple[Node, str]] = []
-            for node, owner in waiting:
-                if owner == name and all(v.id in known for v in node.operands()):
-                    taken.append(node)
-                    known.update(r.id for r in node.results if r is not None)
-                else:
-                    left.append((node, owner))
-            waiting = left
+            taken, waiting = _ready(waiting, name, known)
             if taken:
                 groups.append((name, taken))
     return groups
+
+
+def _ready(waiting: _Waiting, name: str, known: set[int]) -> tuple[list[Node], _Waiting]:
+    """The nodes of one backend that can run now, whose results become known, and all others.
+
+    A draw waits for every draw before it.
+    """
+    taken: list[Node] = []
+    left: _Waiting = []
+    a_draw_waits = False
+    for node, owner in waiting:
+        draws = draws_random_numbers(node.op)
+        if owner == name and all(v.id in known for v in node.operands()) and not (draws and a_draw_waits):
+            taken.append(node)
+            known.update(r.id for r in node.results if r is not None)
+        else:
+            left.append((node, owner))
+            a_draw_waits = a_draw_waits or draws
+    return taken, left
 
 
 def _worth_compiling(name: str, nodes: list[Node], first: str) -> str:
     return DRAWS if name != first and len(nodes) < _LEAST_NODES else name
 
 
-def _merged(groups: list[tuple[str, list[Node]]]) -> list[tuple[str, list[Node]]]:
+def _merged(groups: list[tuple[str, list[Node]]], first: str) -> list[tuple[str, list[Node]]]:
+    """The groups with neighbours of one backend as one, and those that are too small to fuse run by `DRAWS`."""
     merged: list[tuple[str, list[Node]]] = []
-    for name, nodes in groups:
+    for owner, nodes in groups:
+        name = _worth_compiling(owner, nodes, first)
         if merged and merged[-1][0] == name:
             merged[-1] = (name, merged[-1][1] + nodes)
         else:
@@ -153,8 +173,13 @@ def _subgraph(graph: Graph, nodes: Sequence[Node], index: int) -> Graph:
 
 def _local_symbols(graph: Graph, nodes: Sequence[Node], inputs: list[Input]) -> tuple[Symbol, ...]:
     """Symbols that the nodes use, read from the Part's own inputs; an input is added where none shows the symbol."""
-    used = symbols_in(*nodes, *(i.value for i in inputs))
-    return tuple(msgspec.structs.replace(s, source=_source(graph, s, inputs)) for s in graph.symbols if s.name in used)
+    found: dict[str, Symbol] = {}
+    while True:
+        used = symbols_in(*nodes, *(i.value for i in inputs))
+        new = [s for s in graph.symbols if s.name in used and s.name not in found]
+        if not new:
+            return tuple(found[s.name] for s in graph.symbols if s.name in found)
+        found.update((s.name, msgspec.structs.replace(s, source=_source(graph, s, inputs))) for s in new)
 
 
 def _source(graph: Graph, symbol: Symbol, inputs: list[Input]) -> tuple[int, int | None]:
