@@ -57,10 +57,11 @@ def _remarks(comparison: Comparison) -> Iterator[Text]:
 
 
 def _means(report: Report) -> Table:
-    table = Table("speed-up over eager", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=0)
+    table.add_column("speed-up", no_wrap=True)
     for comparison in report.comparisons:
-        table.add_column(comparison.model, justify="right")
-    table.add_column("geomean", justify="right", style="bold")
+        table.add_column(comparison.model, justify="right", no_wrap=True)
+    table.add_column("geomean", justify="right", no_wrap=True, style="bold")
     for key, speedups, mean in report.speedups():
         table.add_row(Text(key, "bold"), *map(speedup, speedups), speedup(mean))
     return table
