@@ -42,7 +42,8 @@ __all__ = ["in_clean_thread", "restride", "run", "to_fx", "torch_dtype"]
 def to_fx(graph: Graph) -> torch.fx.GraphModule:
     """The graph as a module that takes one argument for each input and returns a tuple with one item for each output.
 
-    Inputs are tensors of the declared type, or ints. Raises `IRFormatError` for an op that this torch does not have.
+    Inputs are tensors of the declared type, or ints. Raises `IRFormatError` for an op that this torch does not have, or
+    that has other parameters.
     """
     return _Writer(graph).write()
 
@@ -79,8 +80,30 @@ def restride(tensor: torch.Tensor, strides: Sequence[int]) -> torch.Tensor:
         return torch.empty_strided(tensor.shape, wanted, dtype=tensor.dtype, device=tensor.device)
     broadcast = [n > 1 and s == 0 for n, s in zip(tensor.shape, wanted, strict=True)]
     source = tensor[tuple(slice(0, 1) if b else slice(None) for b in broadcast)]
+    if _overlaps(source.shape, wanted):
+        return _over_each_other(source, wanted).as_strided(tensor.shape, wanted)
     out = torch.empty_strided(source.shape, wanted, dtype=tensor.dtype, device=tensor.device)
     return out.copy_(source).as_strided(tensor.shape, wanted)
+
+
+def _overlaps(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether two elements may have one address, as in the windows that ``unfold`` shows."""
+    extent = 1
+    for stride, size in sorted((s, n) for s, n in zip(strides, shape, strict=True) if n > 1):
+        if stride < extent:
+            return True
+        extent += stride * (size - 1)
+    return False
+
+
+def _over_each_other(tensor: torch.Tensor, strides: Sequence[int]) -> torch.Tensor:
+    """The tensor in a layout in which elements share addresses; those that do are equal."""
+    address = torch.zeros((), dtype=torch.int64, device=tensor.device)
+    for size, stride in zip(tensor.shape, strides, strict=True):
+        address = address.unsqueeze(-1) + torch.arange(size, device=tensor.device) * stride
+    memory = torch.empty(int(address.max()) + 1, dtype=tensor.dtype, device=tensor.device)
+    memory[address.flatten()] = tensor.flatten()
+    return memory
 
 
 def in_clean_thread(function: Callable[[], R]) -> R:
@@ -124,6 +147,12 @@ class _Writer:
 
     def _node(self, node: Node) -> None:
         target, names = _target(node.op)
+        if len(node.args) != len(names):
+            raise IRFormatError(
+                f"{node.op} takes {len(names)} arguments, not {len(node.args)}",
+                where=f"torch {torch.__version__}; {node.location or 'unknown line'}",
+                next="write one argument for each parameter of the op's signature, defaults included",
+            )
         args = [self._argument(a) for a in node.args]
         if layout_sensitive(node.op):
             args = [self._laid_out(a, given) for a, given in zip(args, node.args, strict=True)]
