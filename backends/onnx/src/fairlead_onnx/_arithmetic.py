@@ -169,7 +169,16 @@ def _times_alpha(c: Call) -> Ref:
 def mul(c: Call) -> Ref:
     if c.dtype is DType.bool:
         return c.writer.op("And", c.tensor(0, DType.bool), c.tensor(1, DType.bool))
-    return c.writer.same("Mul", c.tensor(0, c.dtype), c.tensor(1, c.dtype))
+    a, b = c.tensor(0, c.dtype), c.tensor(1, c.dtype)
+    root = _inverted_root(c.writer, b)
+    return c.writer.same("Mul", a, b) if root is None else c.writer.same("Div", a, root)
+
+
+def _inverted_root(w: Writer, x: Ref) -> Ref | None:
+    """The root r where x is 1 / r: runtimes know an RMS norm by its ``x / sqrt(...)``."""
+    inverse = w.producer(x)
+    root = w.producer(Ref(inverse.inputs[0], x.dtype)) if inverse is not None and inverse.op == "Reciprocal" else None
+    return Ref(root.outputs[0], x.dtype) if root is not None and root.op == "Sqrt" else None
 
 
 @rule("aten.div.Tensor")
@@ -260,11 +269,11 @@ def power(c: Call) -> Ref:
 
 def _simple_power(c: Call, exponent: float) -> Ref | None:
     w, x = c.writer, c.tensor(0, c.dtype)
-    if exponent in (1, 2, 3) or (not c.dtype.is_floating and exponent in range(1, 17)):
-        return _repeated_product(w, x, int(exponent))
     if not c.dtype.is_floating:
-        return None
-    match exponent:
+        return _repeated_product(w, x, int(exponent)) if exponent in range(1, 17) else None
+    match exponent:  # 2 and 3 stay powers: runtimes compute them as products, and know activations and norms by them
+        case 1:
+            return x
         case 0.5:
             return w.same("Sqrt", x)
         case -0.5:

@@ -61,6 +61,7 @@ class Writer:
         self.constants: dict[object, Constant] = {}
         self._symbol = symbol
         self._written: dict[object, tuple[Ref, ...]] = {}
+        self._producers: dict[str, Step] = {}
         self._count = 0
 
     def op(
@@ -84,9 +85,15 @@ class Writer:
         refs = self._written.get(key)
         if refs is None:
             refs = tuple(Ref(self._name(), d) for d in dtypes)
-            self.steps.append(Step(op, domain, key[2], key[3], tuple(r.name for r in refs)))
+            step = Step(op, domain, key[2], key[3], tuple(r.name for r in refs))
+            self.steps.append(step)
+            self._producers |= dict.fromkeys(step.outputs, step)
             self._written[key] = refs
         return refs
+
+    def producer(self, ref: Ref) -> Step | None:
+        """The step that makes a tensor; None for an input or a constant."""
+        return self._producers.get(ref.name)
 
     def same(
         self, op: str, *inputs: Ref, result: DType | None = None, domain: str = "", **attributes: Attribute

@@ -1,10 +1,10 @@
-"""Differential tests of single ops: graphs of one node, their inputs, and what eager torch makes of them.
+"""Differential tests of single ops: nodes, their operands, and what eager torch makes of them.
 
 A backend that runs this lowering checks its runtime with them::
 
     @pytest.mark.parametrize("case", op_cases(), ids=str)
     def test_an_op_agrees_with_eager(case):
-        case.check(backend)
+        assert check([case], backend) == {}
 
 Needs torch; nothing else in this package does.
 """
@@ -12,7 +12,7 @@ Needs torch; nothing else in this package does.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,7 @@ from fairlead.backend import Backend
 from fairlead.ir import Argument, DType, Graph, Input, Kind, Node, Output, TensorType, Token, Value
 from fairlead_onnx._op_cases import CASES
 
-__all__ = ["OpCase", "op_cases"]
+__all__ = ["OpCase", "check", "op_cases"]
 
 _DTYPES = {
     torch.bool: DType.bool,
@@ -55,70 +55,99 @@ class OpCase:
     def __str__(self) -> str:
         return f"{self.op}/{self.dtype}/{self.index}"
 
-    def check(self, backend: Backend[Any]) -> str | None:
-        """Run the case and compare with eager; returns the reason where the backend declines it.
+    @property
+    def has_nan(self) -> bool:
+        """Whether an operand has a NaN."""
+        tensors = [a for a in self.arguments() if isinstance(a, torch.Tensor)]
+        return any(bool(t.isnan().any()) for t in tensors)
 
-        Raises AssertionError where a result differs in dtype, shape or values.
-        """
-        args = self._arguments()
-        graph, inputs = _graph(self.op, args)
-        support = backend.supports(graph.nodes[0])
-        if not support.accepted:
-            return support.reason
-        executable = backend.compile(graph, backend.options_type(), {})
-        found = executable(inputs)
-        expected = [r for r in _eager(self.op, args) if r is not None]
-        for have, want in zip(found, expected, strict=True):
-            _compare(have, want)
-        return None
-
-    def _arguments(self) -> tuple[Any, ...]:
+    def arguments(self) -> tuple[Any, ...]:
         with torch.random.fork_rng(devices=()):
             torch.manual_seed(zlib.crc32(str(self).encode()))
             return CASES[self.index][2](_TORCH[self.dtype])
 
 
+def check(cases: Sequence[OpCase], backend: Backend[Any]) -> dict[str, str]:
+    """Run cases, compiled as one graph, and compare each with eager; returns the reasons of those that are declined.
+
+    Raises AssertionError, which names the case, where a result differs in dtype, shape or values.
+    """
+    declined: dict[str, str] = {}
+    accepted: list[tuple[OpCase, Node, list[torch.Tensor | None]]] = []
+    inputs: list[torch.Tensor] = []
+    for case in cases:
+        args = case.arguments()
+        own: list[torch.Tensor] = []
+        expected = _eager(case.op, args)
+        node = _node(case, args, expected, own, len(inputs))
+        support = backend.supports(node)
+        if not support.accepted:
+            declined[str(case)] = support.reason
+            continue
+        accepted.append((case, node, expected))
+        inputs += own
+    if accepted:
+        _compare_all(accepted, inputs, backend)
+    return declined
+
+
+def _compare_all(
+    accepted: list[tuple[OpCase, Node, list[torch.Tensor | None]]], inputs: list[torch.Tensor], backend: Backend[Any]
+) -> None:
+    results = tuple(r for _, node, _ in accepted for r in node.results if r is not None)
+    graph = Graph(
+        "cases",
+        Kind.inference,
+        tuple(Input(Value(i, _type(t)), name=f"x{i}") for i, t in enumerate(inputs)),
+        tuple(node for _, node, _ in accepted),
+        tuple(map(Output, results)),
+    )
+    found = iter(backend.compile(graph, backend.options_type(), {})(inputs))
+    for case, _, expected in accepted:
+        for want in expected:
+            if want is not None:
+                _compare(str(case), next(found), want)
+
+
+_RESULTS = 1_000_000
+"""The ids of results start here, beyond those of all inputs."""
+
+
+def _node(
+    case: OpCase, args: tuple[Any, ...], expected: list[torch.Tensor | None], inputs: list[torch.Tensor], first: int
+) -> Node:
+    """The node of a case. Its operands are appended to ``inputs`` and numbered from ``first`` on."""
+    node_args = tuple(_argument(a, inputs, first) for a in _complete(case.op, args))
+    base = _RESULTS + 100_000 * case.index + 100 * list(DType).index(case.dtype)
+    results = tuple(None if r is None else Value(base + i, _type(r)) for i, r in enumerate(expected))
+    return Node(case.op, node_args, results)
+
+
 _TORCH = {ours: theirs for theirs, ours in _DTYPES.items()}
 
 
-def op_cases() -> Iterator[OpCase]:
+def op_cases() -> tuple[OpCase, ...]:
     """Every case of the table."""
-    for index, (op, dtypes, _) in enumerate(CASES):
-        for dtype in dtypes.split():
-            yield OpCase(op, DType(dtype), index)
+    return tuple(OpCase(op, DType(d), index) for index, (op, dtypes, _) in enumerate(CASES) for d in dtypes.split())
 
 
-def _compare(found: torch.Tensor, expected: torch.Tensor) -> None:
-    assert found.dtype is expected.dtype, f"{found.dtype} instead of {expected.dtype}"
+def _compare(name: str, found: torch.Tensor, expected: torch.Tensor) -> None:
+    assert found.dtype is expected.dtype, f"{name}: {found.dtype} instead of {expected.dtype}"
     rtol, atol = _TOLERANCES.get(expected.dtype, (0.0, 0.0))
-    torch.testing.assert_close(found, expected, rtol=rtol, atol=atol, equal_nan=True, check_stride=False)
-
-
-def _graph(op: str, args: tuple[Any, ...]) -> tuple[Graph, list[torch.Tensor]]:
-    """The graph of one node, and its inputs."""
-    inputs: list[torch.Tensor] = []
-    node_args = tuple(_argument(a, inputs) for a in _complete(op, args))
-    results = tuple(None if r is None else Value(len(inputs) + i, _type(r)) for i, r in enumerate(_eager(op, args)))
-    node = Node(op, node_args, results)
-    graph = Graph(
-        "case",
-        Kind.inference,
-        tuple(Input(Value(i, _type(t)), name=f"x{i}") for i, t in enumerate(inputs)),
-        (node,),
-        tuple(Output(r) for r in results if r is not None),
+    torch.testing.assert_close(
+        found, expected, rtol=rtol, atol=atol, equal_nan=True, check_stride=False, msg=lambda text: f"{name}: {text}"
     )
-    return graph, inputs
 
 
-def _argument(arg: Any, inputs: list[torch.Tensor]) -> Argument:
+def _argument(arg: Any, inputs: list[torch.Tensor], first: int) -> Argument:
     match arg:
         case torch.Tensor():
             inputs.append(arg)
-            return Value(len(inputs) - 1, _type(arg))
+            return Value(first + len(inputs) - 1, _type(arg))
         case torch.dtype():
             return Token("dtype", _DTYPES[arg])
         case tuple() | list():
-            return tuple(_argument(a, inputs) for a in arg)
+            return tuple(_argument(a, inputs, first) for a in arg)
     assert arg is None or isinstance(arg, (bool, int, float, str))
     return arg
 

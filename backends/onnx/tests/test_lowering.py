@@ -1,0 +1,145 @@
+"""The lowering as a pure function: what it accepts, what it declines and why, and the model that it writes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from fairlead.ir import DimExpr, DType, Graph, Input, Kind, Node, Output, ScalarType, Symbol, TensorType, Token, Value
+from fairlead_onnx import Target, lower, supports
+
+PLAIN = Target(name="demo")
+CONTRIB = Target(name="demo", contrib=True)
+
+
+def tensor(id_: int, *shape: int | str, dtype: DType = DType.f32) -> Value:
+    return Value(id_, TensorType(dtype, shape))
+
+
+def graph(inputs: list[Value], nodes: list[Node], *outputs: Value, symbols: tuple[Symbol, ...] = ()) -> Graph:
+    return Graph(
+        "g", Kind.inference, tuple(map(Input, inputs)), tuple(nodes), tuple(Output(o) for o in outputs), symbols
+    )
+
+
+def ops(g: Graph, target: Target = PLAIN) -> list[str]:
+    return [node.op_type for node in lower(g, target=target).model.graph]
+
+
+def test_importing_it_loads_neither_torch_nor_onnx_ir_nor_numpy() -> None:
+    code = "import fairlead_onnx, sys; print({'torch', 'onnx_ir', 'numpy'} & set(sys.modules))"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "set()"
+
+
+def test_an_unknown_op_is_declined_by_its_name() -> None:
+    support = supports(Node("acme.swirl.default", (tensor(0, 2),), (tensor(1, 2),)), target=PLAIN)
+    assert not support.accepted
+    assert support.reason == "acme.swirl.default has no ONNX lowering"
+
+
+def test_what_a_target_declines_is_declined_with_its_reason() -> None:
+    target = Target(name="demo", declined={"aten.relu.default": "slow here"})
+    assert supports(Node("aten.relu.default", (tensor(0, 2),), (tensor(1, 2),)), target=target).reason == "slow here"
+
+
+@pytest.mark.parametrize(
+    ("node", "reason"),
+    [
+        (Node("aten.nonzero.default", (tensor(0, 3),), (tensor(1, 3, dtype=DType.i64),)), "depends on the values"),
+        (
+            Node("aten.index.Tensor", (tensor(0, 3), (tensor(1, 3, dtype=DType.bool),)), (tensor(2, "n"),)),
+            "depends on its values",
+        ),
+        (Node("aten.exp.default", (tensor(0, 3, dtype=DType.c64),), (tensor(1, 3, dtype=DType.c64),)), "c64"),
+        (
+            Node(
+                "aten.div.Tensor_mode",
+                (tensor(0, 3, dtype=DType.i64), tensor(1, 3, dtype=DType.i64), "floor"),
+                (tensor(2, 3, dtype=DType.i64),),
+            ),
+            "eager raises on a zero",
+        ),
+        (
+            Node("aten.as_strided.default", (tensor(0, 4), (2,), (2,), 0), (tensor(1, 2),)),
+            "reads memory, not elements",
+        ),
+    ],
+    ids=lambda x: x.op if isinstance(x, Node) else "",
+)
+def test_a_node_that_onnx_cannot_express_exactly_is_declined(node: Node, reason: str) -> None:
+    assert reason in supports(node, target=PLAIN).reason
+
+
+def test_weights_are_inputs_and_their_bytes_are_never_in_the_model() -> None:
+    x, weight, out = tensor(0, 4, 1000), tensor(1, 1000, 1000), tensor(2, 4, 1000)
+    g = graph([x, weight], [Node("aten.linear.default", (x, weight, None), (out,))], out)
+    lowered = lower(g, target=CONTRIB)
+    assert lowered.inputs == ("in0", "in1")
+    lowered.externalize([1])
+    assert [v.name for v in lowered.model.graph.inputs] == ["in0"]
+    assert len(lowered.to_bytes()) < 1000
+
+
+def test_a_linear_uses_its_weight_as_it_lies_where_the_runtime_can() -> None:
+    x, weight, out = tensor(0, 4, 8), tensor(1, 3, 8), tensor(2, 4, 3)
+    g = graph([x, weight], [Node("aten.linear.default", (x, weight, None), (out,))], out)
+    assert ops(g, CONTRIB) == ["Gemm", "Identity"]
+    assert ops(g, PLAIN) == ["Transpose", "MatMul", "Identity"]
+
+
+def test_equal_steps_are_written_once_and_unused_ones_not_at_all() -> None:
+    x, a, b, unused = tensor(0, 2), tensor(1, 2), tensor(2, 2), tensor(3, 2)
+    nodes = [
+        Node("aten.exp.default", (x,), (a,)),
+        Node("aten.exp.default", (x,), (b,)),
+        Node("aten.sin.default", (x,), (unused,)),
+    ]
+    out = tensor(4, 2)
+    g = graph([x], [*nodes, Node("aten.add.Tensor", (a, b, 1), (out,))], out)
+    assert ops(g) == ["Exp", "Add", "Identity"]
+
+
+def test_an_input_that_nothing_reads_has_no_name() -> None:
+    x, y, out = tensor(0, 2), tensor(1, 2), tensor(2, 2)
+    assert lower(graph([x, y], [Node("aten.exp.default", (y,), (out,))], out), target=PLAIN).inputs == (None, "in1")
+
+
+def test_halves_are_computed_in_f32_and_stored_as_they_were() -> None:
+    x, y, out = (tensor(i, 2, dtype=DType.bf16) for i in range(3))
+    nodes = [Node("aten.exp.default", (x,), (y,)), Node("aten.sin.default", (y,), (out,))]
+    assert ops(graph([x], nodes, out)) == ["Cast", "Exp", "Sin", "Cast", "Identity"]
+
+
+def test_a_half_is_rounded_before_an_op_that_would_blow_up_the_difference() -> None:
+    x, y, out = tensor(0, 2, dtype=DType.bf16), tensor(1, 2, dtype=DType.bf16), tensor(2, 2, dtype=DType.bool)
+    nodes = [Node("aten.exp.default", (x,), (y,)), Node("aten.lt.Tensor", (y, 0.5), (out,))]
+    assert ops(graph([x], nodes, out)) == ["Cast", "Exp", "Cast", "Cast", "Less", "Identity"]
+
+
+def test_an_element_type_without_a_kernel_is_widened_and_narrowed_again() -> None:
+    x, out = tensor(0, 2, dtype=DType.i8), tensor(1, 2, dtype=DType.i8)
+    assert ops(graph([x], [Node("aten.neg.default", (x,), (out,))], out)) == ["Cast", "Neg", "Cast", "Identity"]
+
+
+def test_one_symbolic_dimension_of_a_view_is_left_to_the_runtime() -> None:
+    x, out = tensor(0, "s", 6), tensor(1, "s", 2, 3)
+    node = Node("aten.view.default", (x, (DimExpr("s"), 2, 3)), (out,))
+    assert ops(graph([x], [node], out, symbols=(Symbol("s", 2, None, (0, 0)),))) == ["Reshape", "Identity"]
+
+
+def test_a_symbol_is_read_from_the_shape_of_its_input_or_from_an_integer_input() -> None:
+    x, n = tensor(0, "s"), Value(1, ScalarType(DType.i64))
+    out = tensor(2, "s + n", dtype=DType.i64)
+    end = DimExpr("n + s")
+    node = Node("aten.arange.start_step", (0, end, 1, Token("dtype", "i64"), None, None, None), (out,))
+    g = graph([x, n], [node], out, symbols=(Symbol("s", 0, None, (0, 0)), Symbol("n", 0, None, (1, None))))
+    assert set(ops(g)) == {"Shape", "Reshape", "Add", "Range", "Identity"}
+
+
+def test_the_same_graph_gives_the_same_bytes() -> None:
+    x, out = tensor(0, 2, 3), tensor(1, 2, 3)
+    g = graph([x], [Node("aten.gelu.default", (x, "tanh"), (out,))], out)
+    assert lower(g, target=PLAIN).to_bytes() == lower(g, target=PLAIN).to_bytes()

@@ -1,0 +1,22 @@
+"""Every op of the lowering's table, in ONNX Runtime against eager torch."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairlead_onnx.testing import OpCase, check, op_cases
+from fairlead_onnxrt import backend
+
+DECLINED = {
+    "aten.relu.default/i64": "ONNX Runtime has no Relu for i64",
+    "aten.mm.default/f32": "a matrix product of an empty operand",
+    "aten.avg_pool2d.default/f32": "average pooling in ceil mode with a last window that is cut off",
+    "aten.convolution_backward.default/f32": "slow in ONNX Runtime, which has no kernel for it",
+}
+"""What is declined, by op and element type: all else in the table has to run."""
+
+
+@pytest.mark.parametrize("case", op_cases(), ids=str)
+def test_an_op_agrees_with_eager_or_is_declined_with_a_known_reason(case: OpCase) -> None:
+    reasons = set(check([case], backend).values())
+    assert reasons <= {DECLINED.get(f"{case.op}/{case.dtype}")}
