@@ -1,4 +1,4 @@
-"""Everything Fairlead knows of torch's private modules, in one place. Checked on torch 2.8 to 2.13.
+"""Everything Fairlead knows of torch's private modules, in one place. Checked on torch 2.8, 2.13 and 2.15.
 
 What is read: AOTAutograd's metadata of the graph being compiled (`torch._guards.TracingContext`), the source of each
 input of the Dynamo graph (``node.meta["grapharg"].source``), and ``torch._dynamo.backends.common.aot_autograd`` as
