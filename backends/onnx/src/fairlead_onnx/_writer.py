@@ -211,7 +211,11 @@ class Writer:
         return self.op("Reshape", ref, self.ints())
 
     def rename(self, ref: Ref, name: str) -> Ref:
-        """The same tensor under another name."""
+        """The same tensor under another name; of a constant a copy, since OpenVINO fills one output of each."""
+        constant = next((c for c in self.constants.values() if c.name == ref.name), None)
+        if constant is not None:
+            ref = Ref(self._name(), ref.dtype)
+            self.constants[ref.name] = constant._replace(name=ref.name)
         self.steps.append(Step("Identity", "", (ref.name,), (), (name,)))
         return Ref(name, ref.dtype)
 
