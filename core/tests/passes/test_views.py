@@ -239,3 +239,38 @@ def test_views_of_views_refer_to_what_is_left() -> None:
         out %5 user
         """
     )
+
+
+def test_permutations_that_follow_each_other_are_one() -> None:
+    b = Builder()
+    first = b("aten.permute.default", b.input(f32(2, 3, 4)), (0, 2, 1), to=f32(2, 4, 3, strides=(12, 1, 4)))
+    second = b("aten.permute.default", first, (1, 0, 2), to=f32(4, 2, 3))
+    third = b("aten.permute.default", second, (2, 0, 1), to=f32(3, 4, 2))
+    assert nodes_of(canonicalize(b.graph(third))) == text(
+        """
+        %5 = aten.permute.default(%0, [1, 2, 0]) : f32[3, 4, 2]
+        out %5 user
+        """
+    )
+
+
+def test_a_permutation_that_others_read_too_stays_for_them() -> None:
+    b = Builder()
+    first = b("aten.t.default", b.input(f32(2, 3)), to=f32(3, 2))
+    relu = b("aten.relu.default", first, to=f32(3, 2))
+    assert nodes_of(canonicalize(b.graph(b("aten.t.default", first, to=f32(2, 3)), relu))) == text(
+        """
+        %4 = aten.permute.default(%0, [1, 0]) : f32[3, 2]
+        %2 = aten.relu.default(%4) : f32[3, 2]
+        out %0 user
+        out %2 user
+        """
+    )
+
+
+def test_permutations_through_a_copy_that_is_dropped_are_one_too() -> None:
+    b = Builder()
+    first = b("aten.t.default", b.input(f32(2, 3)), to=f32(3, 2))
+    second = b("aten.t.default", b("aten.clone.default", first, None, to=f32(3, 2)), to=f32(2, 3))
+    graph = b.graph(b("aten.relu.default", second, to=f32(2, 3)))
+    assert nodes_of(canonicalize(graph)) == "%4 = aten.relu.default(%0) : f32[2, 3]\nout %4 user"

@@ -18,7 +18,7 @@ from fairlead.passes._dead import remove_dead_nodes
 from fairlead.passes._memory import drop_clones
 from fairlead.passes._nodes import logical_same, operand, shape_argument, unless_equal
 from fairlead.passes._rewrite import Emitter, Replacement, Rule, by_op, rewrite
-from fairlead.passes._views import VIEW_RULES
+from fairlead.passes._views import VIEW_RULES, merge_permutations
 
 
 def canonicalize(graph: Graph) -> Graph:
@@ -29,7 +29,7 @@ def canonicalize(graph: Graph) -> Graph:
     as full or arange, scalar overloads as tensor overloads, device-specific attention kernels as
     ``nn.scaled_dot_product_attention``. A clone stays only where it is what keeps an output apart from another value.
     """
-    return remove_dead_nodes(drop_clones(rewrite(graph, by_op(_RULES))))
+    return remove_dead_nodes(merge_permutations(drop_clones(rewrite(graph, by_op(_RULES)))))
 
 
 _CLONE = "aten.clone.default"

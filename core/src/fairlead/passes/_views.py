@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from fairlead.ir import Argument, DimExpr, Node, dims
+from fairlead.ir import Argument, DimExpr, Graph, Node, Value, dims
 from fairlead.passes._nodes import logical_same, operand, shape_argument, unless_equal
-from fairlead.passes._rewrite import Emitter, Replacement, Rule
+from fairlead.passes._rewrite import Emitter, Replacement, Rule, rewrite
 
 
 def _view(node: Node, emit: Emitter) -> Replacement | None:
@@ -112,6 +112,38 @@ def _divide(node: Node, emit: Emitter) -> Replacement | None:
         return None
     emit.nodes.append(msgspec.structs.replace(node, args=(*node.args[:-1], dim % operand(node).tensor.rank)))
     return node.results
+
+
+def merge_permutations(graph: Graph) -> Graph:
+    """With one permutation where two follow each other, and none where they undo each other.
+
+    Before: every permutation is an ``aten.permute.default``. After: none reads another. What is read no longer stays
+    until dead nodes are removed.
+    """
+    source: dict[int, tuple[Value, tuple[int, ...]]] = {}
+
+    def rule(node: Node, emit: Emitter) -> Replacement | None:
+        if node.op != "aten.permute.default":
+            return None
+        value, order = operand(node), tuple(_dimensions(node.args[1]))
+        inner = source.get(value.id)
+        if inner is not None:
+            value, order = inner[0], tuple(inner[1][d] for d in order)
+        if order == tuple(range(len(order))):
+            return (value,)
+        source[node.result.id] = value, order
+        if inner is None:
+            return None
+        merged = emit(node.op, (value, order), node.result.type)
+        source[merged.id] = value, order
+        return (merged,)
+
+    return rewrite(graph, rule)
+
+
+def _dimensions(arg: Argument) -> Iterator[int]:
+    assert isinstance(arg, tuple), "the dimensions of a permutation are a list"
+    yield from (d for d in arg if isinstance(d, int))
 
 
 VIEW_RULES: Mapping[str, Rule] = {
