@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import operator
-import os
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch.fx import Node as FxNode
 
-from fairlead._capture._sympy import NotADimension, dim_of
+from fairlead._capture._locations import location_of
+from fairlead._capture._memory import read_from_base
+from fairlead._capture._sympy import NotADimension, dim_of, stride_of
 from fairlead._torch_types import IR_DTYPES
 from fairlead.ir import (
     Argument,
@@ -21,7 +21,6 @@ from fairlead.ir import (
     Graph,
     Input,
     Kind,
-    Location,
     Node,
     Output,
     Role,
@@ -104,7 +103,7 @@ class _Reader:
             value = self._value(meta)
         elif isinstance(meta, int | torch.SymInt):
             value, role = Value(self._next(), ScalarType(DType.i64)), Role.symbol
-            name = str(dim_of(meta))
+            name = str(_dim(meta))
         else:
             raise Uncapturable(f"a graph input of type {type(meta).__name__}")
         self.values[node] = value
@@ -124,11 +123,13 @@ class _Reader:
             raise Uncapturable(f"the operator {getattr(node.target, '__name__', node.target)}")
         if node.target._schema.is_mutable:
             raise Uncapturable(f"the in-place operator {node.target}")
-        args = tuple(self._argument(a) for a in _arguments(node))
-        results = self._results(node, meta)
-        if not results:
+        if not node.target._schema.returns:
             raise Uncapturable(f"the operator {node.target}, which has an effect but no result")
-        self.nodes.append(Node(str(node.target), args, results, _location(node)))
+        given = read_from_base(node, _arguments(node))
+        if given is None:
+            raise Uncapturable("as_strided of a view of an input")
+        args = tuple(self._argument(a) for a in given)
+        self.nodes.append(Node(str(node.target), args, self._results(node, meta), location_of(node)))
 
     def _results(self, node: FxNode, meta: Any) -> tuple[Value | None, ...]:
         if isinstance(meta, torch.Tensor):
@@ -201,14 +202,14 @@ def type_of(tensor: torch.Tensor) -> TensorType:
     if tensor.is_conj() or tensor.is_neg():
         raise Uncapturable("a lazily conjugated or negated tensor")
     shape = tuple(_dim(d) for d in tensor.shape)
-    strides = tuple(_dim(d) for d in tensor.stride())
+    strides = tuple(_dim(d, stride_of) for d in tensor.stride())
     dtype = DType(_dtype(tensor.dtype))
     return TensorType(dtype, shape, None if strides == row_major(shape) else strides, str(tensor.device))
 
 
-def _dim(value: Any) -> dims.Dim:
+def _dim(value: Any, read: Callable[[Any], dims.Dim] = dim_of) -> dims.Dim:
     try:
-        return dim_of(value)
+        return read(value)
     except NotADimension as error:
         raise Uncapturable(f"the symbolic number {error}") from error
 
@@ -241,8 +242,8 @@ def _arguments(node: FxNode) -> list[Any]:
             arg = node.kwargs[parameter.name]
         else:
             arg = parameter.default_value
-        if parameter.name == "dtype" and isinstance(arg, int) and not isinstance(arg, bool):
-            raise Uncapturable(f"a dtype given as a number to {node.target}")
+        if parameter.name == "dtype" and type(arg) is int:
+            arg = node.meta["val"].dtype  # a schema gives its default dtype as the number of a c10::ScalarType
         out.append(arg)
     return out
 
@@ -299,23 +300,3 @@ def _symbols(
     if missing:
         raise Uncapturable(f"the size {missing[0]}, which is known only after data has been computed")
     return tuple(Symbol(s, *ranges.get(s, (0, None)), sources[s]) for s in sources if s in used)
-
-
-_FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
-_NOT_USER = (f"{os.sep}torch{os.sep}", "<eval_with_key>")
-
-
-def _location(node: FxNode) -> Location | None:
-    """The innermost line of the user's program; torch's own files count only where there is nothing else."""
-    frames = _FRAME.findall(node.meta.get("stack_trace") or "")
-    user = [f for f in frames if not any(part in f[0] for part in _NOT_USER)]
-    if not (user or frames):
-        return None
-    file, line, function = (user or frames)[-1]
-    stack = node.meta.get("nn_module_stack") or {}
-    path = list(stack.values())[-1][0] if stack else ""
-    return Location(file, int(line), function, _module_path(str(path)))
-
-
-def _module_path(text: str) -> str:
-    return re.sub(r"^L\['self'\]\.?", "", text).replace("_modules['", "").replace("']", "")

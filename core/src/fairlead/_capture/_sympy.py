@@ -18,6 +18,24 @@ def dim_of(value: Any) -> dims.Dim:
     return dims.normalize(_text(value.node.expr))
 
 
+def stride_of(value: Any) -> dims.Dim:
+    """The same of a stride. Torch counts sizes below one as one in them; a tensor without elements has no use for that.
+
+    Left in, it would tell a contiguous tensor of symbolic sizes apart from one that is row-major.
+    """
+    if isinstance(value, int):
+        return value
+    return dims.normalize(_text(value.node.expr.replace(_is_at_least_one, _without_one)))
+
+
+def _is_at_least_one(expr: Any) -> bool:
+    return type(expr).__name__ == "Max" and len(expr.args) == 2 and any(a == 1 for a in expr.args)
+
+
+def _without_one(expr: Any) -> Any:
+    return next(a for a in expr.args if a != 1)
+
+
 def _text(expr: Any) -> str:
     if expr.is_Integer:
         return str(int(expr))
