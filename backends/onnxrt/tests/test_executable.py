@@ -133,6 +133,14 @@ def test_threads_do_not_disturb_each_other() -> None:
     assert wrong == []
 
 
+def test_a_call_in_inference_mode_leaves_later_calls_alone() -> None:
+    run = linear(torch.randn(3, 8))
+    x = torch.randn(4, 8)
+    with torch.inference_mode():
+        (first,) = run([x])
+    assert torch.equal(run([x])[0], first)
+
+
 def test_a_default_device_or_dtype_of_the_caller_does_not_matter() -> None:
     run = linear(torch.randn(3, 8))
     torch.set_default_dtype(torch.float64)

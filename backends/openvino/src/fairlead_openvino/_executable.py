@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import torch
 from openvino._pyopenvino import InferRequest
 
-from fairlead.ir import DType, Graph, ScalarType
+from fairlead.ir import DType, Graph, ScalarType, Type
 from fairlead.ir.dims import evaluator
 from fairlead_openvino._compiled import Compiled, compile_graph, ov_tensor
 from fairlead_openvino._options import OpenVINOOptions
@@ -26,28 +27,39 @@ _TORCH_DTYPES = {
     DType.f16: torch.float16,
     DType.bf16: torch.bfloat16,
     DType.f32: torch.float32,
+    DType.f64: torch.float64,
 }
 
 _LARGEST = 2**30
+_SMALL = 16 * 1024
+"""Up to so many bytes a copy is cheaper than giving OpenVINO another address."""
+
 _NOTHING: dict[int, object] = {}
 """No inputs beside the tensors that are set: the public wrapper would spend forty microseconds on them."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Output:
+class _Port:
+    """One input or output that the model has: its place in the call, its port, and its static shape."""
+
+    place: int
     port: int
     dtype: torch.dtype
     shape: tuple[int, ...] | None
     sizes: tuple[Callable[[Mapping[str, int]], int], ...]
+    is_number: bool
+
+    @property
+    def is_small(self) -> bool:
+        return self.shape is not None and 0 < math.prod(self.shape) * self.dtype.itemsize <= _SMALL
 
 
 @dataclass(frozen=True, slots=True)
 class _Signature:
-    """What a call needs to know of the graph: (position, port, is a number) of each input that is read, outputs,
-    symbols."""
+    """What a call needs to know of the graph, worked out once."""
 
-    inputs: tuple[tuple[int, int, bool], ...]
-    outputs: tuple[_Output, ...]
+    inputs: tuple[_Port, ...]
+    outputs: tuple[_Port, ...]
     symbols: tuple[tuple[str, int, int | None], ...]
 
 
@@ -77,48 +89,78 @@ class _Runs:
     def __init__(self, compiled: Compiled, signature: _Signature) -> None:
         self._compiled = compiled
         self._signature = signature
-        self._idle: list[Any] = []
+        self._idle: list[_Request] = []
 
     def __call__(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
         try:
             request = self._idle.pop()
         except IndexError:
-            request = self._compiled.model.create_infer_request()
+            request = _Request(self._compiled.model.create_infer_request(), self._signature)
         try:
-            return _run(request, self._signature, inputs)
+            return request.run(inputs)
         finally:
             self._idle.append(request)
 
 
-def _run(request: Any, signature: _Signature, inputs: Sequence[Any]) -> list[torch.Tensor]:
-    held = []  # memory that only this call keeps alive
-    for position, port, is_number in signature.inputs:
-        given = inputs[position]
-        given = torch.tensor(given, device="cpu") if is_number else given.contiguous()
-        held.append(given)
-        if given.dtype is torch.int64:
-            _check_range(given)
-        request.set_input_tensor(port, ov_tensor(given))
-    env = {name: inputs[i] if dim is None else inputs[i].shape[dim] for name, i, dim in signature.symbols}
-    outputs = []
-    for out in signature.outputs:
-        shape = out.shape
+class _Request:
+    """One infer request: small tensors are copied through buffers of its own, others are used where they lie."""
+
+    def __init__(self, request: Any, signature: _Signature) -> None:
+        self._request = request
+        self._signature = signature
+        self._in = [self._buffer(p, request.set_input_tensor) for p in signature.inputs]
+        self._out = [self._buffer(p, request.set_output_tensor) for p in signature.outputs]
+
+    @staticmethod
+    def _buffer(port: _Port, put: Callable[[int, Any], None]) -> torch.Tensor | None:
+        if not port.is_small or port.shape is None:
+            return None
+        with torch.inference_mode(False):  # later calls, in other modes, write to it
+            buffer = torch.empty(port.shape, dtype=port.dtype, device="cpu")
+        put(port.port, ov_tensor(buffer))
+        return buffer
+
+    def run(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
+        signature, request = self._signature, self._request
+        held = []  # memory that only this call keeps alive
+        for port, buffer in zip(signature.inputs, self._in, strict=True):
+            given = inputs[port.place]
+            if port.dtype is torch.int64:
+                _check_range(given)
+            if buffer is not None:
+                buffer.fill_(given) if port.is_number else buffer.copy_(given)
+                continue
+            given = given.contiguous()
+            held.append(given)
+            request.set_input_tensor(port.port, ov_tensor(given))
+        env = {name: inputs[i] if dim is None else inputs[i].shape[dim] for name, i, dim in signature.symbols}
+        outputs = [
+            self._place(port, env) if buffer is None else buffer
+            for port, buffer in zip(signature.outputs, self._out, strict=True)
+        ]
+        InferRequest.infer(request, _NOTHING, True, False)
+        return [o if buffer is None else o.clone() for o, buffer in zip(outputs, self._out, strict=True)]
+
+    def _place(self, port: _Port, env: Mapping[str, int]) -> torch.Tensor:
+        shape = port.shape
         if shape is None:
-            shape = tuple(size(env) for size in out.sizes)
-        tensor = torch.empty(shape, dtype=out.dtype, device="cpu")
+            shape = tuple(size(env) for size in port.sizes)
+        tensor = torch.empty(shape, dtype=port.dtype, device="cpu")
         if 0 not in shape:
-            request.set_output_tensor(out.port, ov_tensor(tensor))
-        outputs.append(tensor)
-    InferRequest.infer(request, _NOTHING, True, False)
-    return outputs
+            self._request.set_output_tensor(port.port, ov_tensor(tensor))
+        return tensor
 
 
-def _check_range(tensor: torch.Tensor) -> None:
+def _check_range(given: torch.Tensor | int) -> None:
     """Refuse integers that the CPU plugin, which keeps them in 32 bits, would cut. Sums of two of them still fit."""
-    if tensor.numel() == 0:
+    if isinstance(given, int):
+        low = high = given
+    elif given.numel() == 0:
         return
-    low, high = tensor.aminmax()
-    if low.item() < -_LARGEST or high.item() > _LARGEST:
+    else:
+        array = given.numpy()
+        low, high = array.min(), array.max()
+    if low < -_LARGEST or high > _LARGEST:
         raise OverflowError(f"OpenVINO computes 64-bit integers in 32 bits, and an input has one beyond {_LARGEST}")
 
 
@@ -126,21 +168,22 @@ def _signature(graph: Graph, compiled: Compiled, baked: frozenset[int]) -> _Sign
     passed = [i for i in range(len(graph.inputs)) if i not in baked]
     place = {index: at for at, index in enumerate(passed)}
     inputs = tuple(
-        (place[i], port, isinstance(graph.inputs[i].value.type, ScalarType))
-        for i in passed
-        if (port := compiled.inputs[i]) is not None
+        _port(place[i], port, graph.inputs[i].value.type) for i in passed if (port := compiled.inputs[i]) is not None
     )
     outputs = tuple(
-        _output(port, value.tensor.dtype, value.tensor.shape)
-        for port, value in zip(compiled.outputs, graph.output_values(), strict=True)
+        _port(at, port, value.tensor)
+        for at, (port, value) in enumerate(zip(compiled.outputs, graph.output_values(), strict=True))
     )
     dynamic = any(o.shape is None for o in outputs)
     symbols = tuple((s.name, place[s.source[0]], s.source[1]) for s in graph.symbols) if dynamic else ()
     return _Signature(inputs, outputs, symbols)
 
 
-def _output(port: int, dtype: DType, shape: tuple[int | str, ...]) -> _Output:
-    static = tuple(d for d in shape if isinstance(d, int))
-    if len(static) == len(shape):
-        return _Output(port, _TORCH_DTYPES[dtype], static, ())
-    return _Output(port, _TORCH_DTYPES[dtype], None, tuple(map(evaluator, shape)))
+def _port(place: int, port: int, type_: Type) -> _Port:
+    if isinstance(type_, ScalarType):
+        return _Port(place, port, torch.int64, (), (), True)
+    dtype = _TORCH_DTYPES[type_.dtype]
+    static = tuple(d for d in type_.shape if isinstance(d, int))
+    if len(static) == type_.rank:
+        return _Port(place, port, dtype, static, (), False)
+    return _Port(place, port, dtype, None, tuple(map(evaluator, type_.shape)), False)
