@@ -11,7 +11,7 @@ DECLINED = {
     "aten.relu.default/i64": "ONNX Runtime has no Relu for i64",
     "aten.mm.default/f32": "a matrix product of an empty operand",
     "aten.avg_pool2d.default/f32": "average pooling in ceil mode with a last window that is cut off",
-    "aten.convolution_backward.default/f32": "slow in ONNX Runtime, which has no kernel for it",
+    "aten.convolution_backward.default/f32": "ONNX Runtime has no kernel for the gradient of a convolution",
 }
 """What is declined, by op and element type: all else in the table has to run."""
 

@@ -67,7 +67,6 @@ def _settings(options: OnnxRuntimeOptions) -> Any:
     settings.inter_op_num_threads = 1
     entries = {
         "session.intra_op.allow_spinning": str(int(options.spinning)),
-        "session.disable_prepacking": str(int(not options.prepacking)),
         **options.session_config,
     }
     for key, value in entries.items():

@@ -30,7 +30,7 @@ _KERNELS = {
 }
 
 _DECLINED = {
-    "aten.convolution_backward.default": "slow in ONNX Runtime, which has no kernel for it",
+    "aten.convolution_backward.default": "ONNX Runtime has no kernel for the gradient of a convolution",
 }
 
 TARGET = Target(name="ONNX Runtime", contrib=True, kernels=_KERNELS, declined=_DECLINED)

@@ -25,8 +25,13 @@ _KERNELS = {
     "Mod": _WORDS,  # of floats it is a - b * trunc(a / b), which is off by b where the quotient rounds up
 }
 
+_DECLINED = {
+    "aten.convolution_backward.default": "OpenVINO computes the gradient of a convolution slower than torch",
+}
+
 TARGET = Target(
     name="OpenVINO",
+    declined=_DECLINED,
     dtypes=frozenset(
         {DType.bool, DType.u8, DType.i8, DType.i16, DType.i32, DType.i64, DType.f16, DType.bf16, DType.f32}
     ),
