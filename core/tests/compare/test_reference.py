@@ -113,3 +113,11 @@ def test_restoring_touches_only_what_changed(tmp_path: Path) -> None:
     state.restore(each)
     assert weight._version == versions[0]
     assert bias._version > versions[1]
+
+
+def test_a_model_that_amplifies_rounding_has_that_on_record(tmp_path: Path) -> None:
+    edge = torch.full((1, 64), 0.5).nextafter(torch.tensor(1.0))
+    written(model(torch.nn.Hardshrink(0.5), edge), tmp_path)
+    assert read_case(tmp_path, 0).shaken["0"] > 0.4
+    written(model(torch.nn.Hardshrink(0.5), edge + 1), tmp_path)
+    assert read_case(tmp_path, 0).shaken["0"] < 1e-6

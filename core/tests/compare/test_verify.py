@@ -93,3 +93,9 @@ def test_without_float64_the_reference_is_eager(exact: torch.Tensor) -> None:
 def test_empty_tensors_compare() -> None:
     empty = torch.empty(0, 3, dtype=torch.float64)
     assert problems(case(y=empty), {"y": empty.float()}) == []
+
+
+def test_what_a_rounding_of_the_inputs_does_is_allowed_to_everyone(exact: torch.Tensor) -> None:
+    eager, got = exact.float(), exact.float() + 0.01
+    assert problems(Case({}, {"y": eager}, {"y": exact}, {"y": 0.002}), {"y": got}) == []
+    assert problems(Case({}, {"y": eager}, {"y": exact}, {"y": 0.001}), {"y": got}) != []

@@ -71,7 +71,7 @@ def speedup_plot(report: Report) -> str:
             axes.barh(place, mean or 0.0, color=MAIN, height=0.6)
             axes.plot(values, [place] * len(values), "o", color=INK, markersize=3, alpha=0.7)
         axes.axvline(1.0, color=FAINT, linewidth=1)
-        axes.set_xlabel("times eager: a bar is the geometric mean, a dot one model")
+        axes.set_xlabel("times eager; bar: geometric mean, dot: a model")
         _name_rows(axes, [key for key, _, _ in rows])
 
     return _figure(draw, [], len(rows))
@@ -142,7 +142,7 @@ def _errors(axes: Axes, rows: Sequence[Row]) -> None:
     axes.plot(eagers, places, "|", color=INK, markersize=9, label="eager's own")
     axes.plot(ours, places, "o", color=MAIN, markersize=5, label="this row", clip_on=False)
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_xlabel("largest difference from float64, over the largest value")
+    axes.set_xlabel("difference from float64 / largest value")
     _legend(axes)
     _name_rows(axes, [row.key for row in rows])
 
@@ -165,9 +165,7 @@ def _nodes(axes: Axes, rows: Sequence[Row]) -> None:
 
 def _memories(axes: Axes, rows: Sequence[Row]) -> None:
     memories = [row.memory for row in rows if row.memory]
-    _pairs(
-        axes, [m.peak for m in memories], [m.held for m in memories], ("peak until the first result", "held after it")
-    )
+    _pairs(axes, [m.peak for m in memories], [m.held for m in memories], ("peak", "held after it"))
     axes.set_xlabel("MiB")
     _name_rows(axes, [row.key for row in rows])
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import copy
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,17 +22,25 @@ from fairlead.errors import ArgumentError
 
 __all__ = ["Case", "State", "example", "read_case", "with_dynamic", "write_cases"]
 
+SHAKES = 2
+"""How often eager is run with rounding added."""
+
 RANDOM = 1e-3
 """Two runs of a deterministic model differ by less than this of its largest value; dropout makes it about one."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One set of inputs and what comes of it. ``exact`` is None where the model does not run in float64."""
+    """One set of inputs and what comes of it. ``exact`` is None where the model does not run in float64.
+
+    ``shaken``: how far each floating-point tensor moves when weights and inputs are moved by one rounding. A model that
+    makes much of that makes much of anyone's rounding.
+    """
 
     inputs: Tensors
     eager: Tensors
     exact: Tensors | None
+    shaken: dict[str, float] = field(default_factory=dict)
 
 
 class State:
@@ -109,7 +117,9 @@ def write_cases(model: Model, state: State, folder: Path, *, training: bool, dyn
         except Exception:
             continue  # An input made of the example's need not make sense to the model.
         exact = _exact(wide, state, inputs, training) if wide else None
-        torch.save({"inputs": inputs, "eager": eager, "exact": exact}, folder / f"case-{len(labels)}.pt")
+        shaken = _shaken(model, state, inputs, training, exact or eager)
+        case = {"inputs": inputs, "eager": eager, "exact": exact, "shaken": shaken}
+        torch.save(case, folder / f"case-{len(labels)}.pt")
         labels.append(label)
     state.restore(model)
     return tuple(labels)
@@ -140,6 +150,30 @@ def _fresh(model: Model, state: State, inputs: Tensors, training: bool) -> Tenso
 
 def _copies(tensors: Tensors) -> Tensors:
     return {name: tensor.detach().clone() for name, tensor in tensors.items()}
+
+
+def _shaken(model: Model, state: State, inputs: Tensors, training: bool, exact: Tensors) -> dict[str, float]:
+    generator = torch.Generator().manual_seed(0)
+    furthest: dict[str, float] = {}
+    for _ in range(SHAKES):
+        state.restore(model)
+        with torch.no_grad():
+            for parameter in model.module.parameters():
+                parameter.copy_(_moved(parameter, generator))
+        moved = {name: _moved(tensor, generator) for name, tensor in inputs.items()}
+        for name, tensor in results(model, model.module, moved, training).items():
+            if tensor.is_floating_point() and tensor.numel():
+                distance = (tensor.detach().double() - exact[name].double()).abs().nan_to_num(posinf=0.0).max()
+                furthest[name] = max(furthest.get(name, 0.0), float(distance))
+    return furthest
+
+
+def _moved(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    if not tensor.is_floating_point():
+        return tensor
+    # Drawn on the CPU, where the generator is.
+    signs = torch.randint(-1, 2, tensor.shape, generator=generator).to(tensor)
+    return tensor * (1 + signs * torch.finfo(tensor.dtype).eps)
 
 
 def _check_repeats(model: Model, state: State, inputs: Tensors, training: bool) -> None:

@@ -1,8 +1,9 @@
 """Is a result right? Its errors against float64 beside those that eager itself makes.
 
 A floating-point tensor is right when its error is at most `ALLOWANCE` times eager's own, or below its type's `FLOOR`:
-another order of summation stays within that, a lower precision inside (bfloat16 for float32, say) does not. Everything
-else has to be equal.
+another order of summation stays within that, a lower precision inside (bfloat16 for float32, say) does not. Eager's own
+is the worst of eager as it is and of eager with weights and inputs moved by one rounding. Everything else has to be
+equal.
 """
 
 from __future__ import annotations
@@ -56,10 +57,13 @@ class Findings:
         for name in case.eager.keys() & got.keys():
             self.tensors += 1
             exact = (case.exact or case.eager)[name]
-            if problem := self._compare(name, got[name].detach(), case.eager[name], exact, least.get(name, 0.0)):
+            shaken, scale = case.shaken.get(name, 0.0), least.get(name, 0.0)
+            if problem := self._compare(name, got[name].detach(), case.eager[name], exact, shaken, scale):
                 self.problems.append(f"{label}: {problem}")
 
-    def _compare(self, name: str, got: torch.Tensor, eager: torch.Tensor, exact: torch.Tensor, least: float) -> str:
+    def _compare(
+        self, name: str, got: torch.Tensor, eager: torch.Tensor, exact: torch.Tensor, shaken: float, least: float
+    ) -> str:
         if got.dtype != eager.dtype or got.shape != eager.shape:
             return f"{name} is {_type(got)}, in eager {_type(eager)}"
         if not (eager.is_floating_point() or eager.is_complex()):
@@ -69,7 +73,9 @@ class Findings:
         if not _same_specials(got, eager, finite):
             return f"{name} has other infinities or NaNs than eager"
         finite &= torch.isfinite(exact)
-        error, own = (_error(tensor[finite], exact[finite], least) for tensor in (got, eager))
+        scale = max(_largest(exact[finite]), least) or 1.0
+        error = _distance(got[finite], exact[finite]) / scale
+        own = max(_distance(eager[finite], exact[finite]), shaken) / scale
         self.eager = max(self.eager, own)
         if error >= self.error:
             self.error, self.worst = error, name
@@ -77,12 +83,13 @@ class Findings:
         return f"{name} is off by {error:.1e}, eager by {own:.1e}" if error > allowed else ""
 
 
-def _error(tensor: torch.Tensor, exact: torch.Tensor, least: float) -> float:
-    if tensor.numel() == 0:
-        return 0.0
+def _largest(tensor: torch.Tensor) -> float:
+    return float(tensor.abs().max()) if tensor.numel() else 0.0
+
+
+def _distance(tensor: torch.Tensor, exact: torch.Tensor) -> float:
     wide = torch.complex128 if exact.is_complex() else torch.float64
-    scale = max(float(exact.to(wide).abs().max()), least)
-    return float((tensor.to(wide) - exact.to(wide)).abs().max()) / (scale or 1.0)
+    return _largest(tensor.to(wide) - exact.to(wide))
 
 
 def _same_specials(got: torch.Tensor, eager: torch.Tensor, finite: torch.Tensor) -> bool:

@@ -44,9 +44,15 @@ def resnet50(training: bool) -> Model:
         layer_type="bottleneck",
         **CLASSES,
     )
+    module = transformers.ResNetForImageClassification(config)
+    # Residual branches that begin small, as is usual: with the default of 1, gradients grow from block to block until
+    # rounding alone is a tenth of them, and there is nothing to verify.
+    for name, parameter in module.named_parameters():
+        if name.endswith("layer.2.normalization.weight"):
+            torch.nn.init.constant_(parameter, 0.2)
     inputs, dynamic = _images(96)
     _classes(inputs, dynamic, training)
-    return Model("resnet50", transformers.ResNetForImageClassification(config), (), inputs, dynamic)
+    return Model("resnet50", module, (), inputs, dynamic)
 
 
 def vit_b(training: bool) -> Model:
