@@ -171,6 +171,9 @@ class _Bare:
         plugin_manager().register(spy, "spy")
         with torch.no_grad():
             result = tensors_of(fairlead.compile(model.module, backend=backend)(*model.args, **model.kwargs))
+        # What was compiled would keep a second copy of the packed weights, and take part of the caches.
+        plugin_manager().unregister(name="spy")
+        torch._dynamo.reset()
         if len(spy.jobs) != 1:
             raise RuntimeError(f"the model has {len(spy.jobs)} Parts; a runtime alone runs one")
         self._inputs = {name: self._place(tensor, spy.inputs) for name, tensor in model.tensors.items()}

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import math
+import random
 import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,6 +36,9 @@ from fairlead._compare._process import LostError, Process
 from fairlead.errors import ArgumentError, FairleadError, ModelNotFoundError
 
 __all__ = ["Entry", "Note", "compare_model", "entries", "steps"]
+
+REST = 0.05
+"""Seconds before each turn, in which the threads of the row before come to rest: some spin for twenty ms."""
 
 Note: TypeAlias = Callable[[str], None]
 """Called before each step of the work with what is about to be done."""
@@ -156,12 +161,13 @@ class _Session:
         for turn in range(settings.turns):
             self._note(f"{self._spec}: timing, turn {turn + 1} of {settings.turns}")
             alive = [each for each in running if each.alive]
-            # Each turn begins with another row, so that no row always follows the same one.
-            start = turn % len(alive)
-            for each in alive[start:] + alive[:start]:
+            # In another order each time, so that no row always follows the same one.
+            random.Random(turn).shuffle(alive)
+            for each in alive:
                 self._time(each, request)
 
     def _time(self, running: _Running, request: Turn) -> None:
+        time.sleep(REST)
         try:
             timed = running.process.ask(request, Timed)
         except LostError as error:

@@ -7,6 +7,7 @@ its own.
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 from pathlib import Path
@@ -157,9 +158,14 @@ def main() -> None:
         except FairleadError as error:
             reply = Failed(error.code, error.what, error.where, error.next)
         except Exception as error:  # A compiler's, or the user's own code: whatever it raises costs this row.
-            reply = Failed("", f"{type(error).__name__}: {error}")
+            reply = Failed("", f"{type(error).__name__}: {_one_line(str(error))}")
         replies.write(msgspec.json.encode(reply).decode() + "\n")
         replies.flush()
+
+
+def _one_line(text: str) -> str:
+    """Without line breaks, and without the colours that some compilers' messages carry."""
+    return " ".join(re.sub(r"\x1b\[[0-9;]*m", "", text).split())
 
 
 def _channel() -> TextIO:
