@@ -19,13 +19,14 @@ from fairlead.ir import (
     TensorType,
     symbols_in,
 )
-from fairlead.passes import draws_random_numbers
+from fairlead.passes import draws_random_numbers, shown_views
 from fairlead.placement import NodePlacement, Why
 
 __all__ = ["DRAWS", "NO_RANDOM_NUMBERS", "Assignment", "Part", "assign", "split", "verdict"]
 
 DRAWS = "eager"
-"""The backend that draws random numbers for those that do not, and runs declined Parts that are too small to fuse."""
+"""The backend that draws random numbers for those that do not, makes the views that outputs are, and runs declined
+Parts that are too small to fuse."""
 
 NO_RANDOM_NUMBERS = Support.no("random numbers")
 
@@ -75,11 +76,17 @@ def verdict(backend: Backend[object], node: Node, kind: str) -> Support:  # type
 def assign(graph: Graph, first: str, fallback: Sequence[str], support: Callable[[str, Node], Support]) -> Assignment:
     """Ask ``first`` for each node, then the backends of ``fallback`` in turn. What nobody takes has the backend "".
 
-    Random numbers that ``first`` does not draw itself are drawn by `DRAWS`, which is no fallback.
+    Two things that `DRAWS` does are no fallback: it draws the random numbers that ``first`` does not draw itself, and it
+    makes the views that outputs are, because only torch's share the memory that eager's do.
     """
+    views = set() if first == DRAWS else shown_views(graph)
     backends: list[str] = []
     placed: list[NodePlacement] = []
     for node in graph.nodes:
+        if id(node) in views:
+            backends.append(DRAWS)
+            placed.append(NodePlacement(node.op, DRAWS, Why.view, "an output is a view", node.location))
+            continue
         answer = support(first, node)
         if answer.accepted:
             taker, why, reason = first, Why.native, ""

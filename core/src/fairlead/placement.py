@@ -13,12 +13,13 @@ __all__ = ["Decline", "GraphPlacement", "NodePlacement", "PartPlacement", "Place
 
 
 class Why(enum.StrEnum):
-    """How a node came to its backend: chosen, declined by the one that was asked for, drawn by torch, or hoisted
-    out."""
+    """How a node came to its backend: chosen, declined by the one that was asked for, drawn by torch, a view that
+    torch makes, or hoisted out."""
 
     native = "native"
     declined = "declined"
     random = "random"
+    view = "view"
     hoisted = "hoisted"
 
 
@@ -61,7 +62,7 @@ class GraphPlacement(msgspec.Struct, frozen=True):
 
     @property
     def total(self) -> int:
-        """How many nodes had to be placed: all but those that torch draws or that were hoisted."""
+        """How many nodes had to be placed: all but what torch draws or shows, and what was hoisted."""
         return sum(n.why in (Why.native, Why.declined) for n in self.nodes)
 
     @property

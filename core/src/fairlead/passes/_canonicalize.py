@@ -15,7 +15,7 @@ from fairlead.ir import (
     dims,
 )
 from fairlead.passes._dead import remove_dead_nodes
-from fairlead.passes._memory import drop_clones
+from fairlead.passes._memory import drop_clones, show_views
 from fairlead.passes._nodes import logical_same, operand, shape_argument, unless_equal
 from fairlead.passes._rewrite import Emitter, Replacement, Rule, by_op, rewrite
 from fairlead.passes._views import VIEW_RULES, merge_permutations
@@ -27,9 +27,11 @@ def canonicalize(graph: Graph) -> Graph:
     Before: ATen as AOTAutograd emits it. After: no aliases of a value under another name, views as view, permute,
     expand, select, slice, squeeze.dims, unsqueeze or split_with_sizes with complete non-negative arguments, factories
     as full or arange, scalar overloads as tensor overloads, device-specific attention kernels as
-    ``nn.scaled_dot_product_attention``. A clone stays only where it is what keeps an output apart from another value.
+    ``nn.scaled_dot_product_attention``. A clone stays only where it is what keeps an output apart from another value;
+    a view that an output is, is read by nothing else.
     """
-    return remove_dead_nodes(merge_permutations(drop_clones(rewrite(graph, by_op(_RULES)))))
+    graph = merge_permutations(drop_clones(rewrite(graph, by_op(_RULES))))
+    return remove_dead_nodes(show_views(graph))
 
 
 _CLONE = "aten.clone.default"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from fairlead.ir import Graph, Node
+import msgspec
+
+from fairlead.ir import Graph, Node, Value
 from fairlead.passes._nodes import operand
-from fairlead.passes._rewrite import Emitter, Replacement, rewrite
+from fairlead.passes._rewrite import Emitter, Replacement, rewrite, substitute, with_values
 
 _LAYOUT_SENSITIVE = frozenset(
     {
@@ -43,6 +45,11 @@ def layout_sensitive(op: str) -> bool:
     return op in _LAYOUT_SENSITIVE or op.partition(".")[0] not in ("aten", "prims", "nn")
 
 
+def is_view(op: str) -> bool:
+    """Whether an op's results show the memory of its operand."""
+    return op in _VIEWS
+
+
 def seen_by_outputs(graph: Graph) -> set[int]:
     """The ids of the values whose memory an output may share: outputs, and what they are views of."""
     seen = {v.id for v in graph.output_values()}
@@ -66,3 +73,42 @@ def drop_clones(graph: Graph) -> Graph:
         return (operand(node),)
 
     return rewrite(graph, rule)
+
+
+def show_views(graph: Graph) -> Graph:
+    """With views of their own for the outputs that are views.
+
+    Before: any graph. After: each view that an output is, or is a view of, is read by nothing but outputs and such
+    views, so that they can all be made last and outside of what a backend compiles.
+    """
+    seen = seen_by_outputs(graph)
+    shown = {id(n) for n in graph.nodes if is_view(n.op) and any(r is not None and r.id in seen for r in n.results)}
+    read = {v.id for n in graph.nodes if id(n) not in shown for v in n.operands()}
+    own: dict[int, Value] = {}
+    nodes: list[Node] = []
+    fresh = graph.next_id()
+    for node in graph.nodes:
+        if id(node) not in shown:
+            nodes.append(node)
+            continue
+        copy = msgspec.structs.replace(node, args=substitute(node.args, own))
+        if any(r is not None and r.id in read for r in node.results):
+            nodes.append(node)
+            results = tuple(r and Value(fresh + i, r.type) for i, r in enumerate(node.results))
+            fresh += len(results)
+            own.update((old.id, new) for old, new in zip(node.results, results, strict=True) if old and new)
+            copy = msgspec.structs.replace(copy, results=results)
+        nodes.append(copy)
+    return msgspec.structs.replace(graph, nodes=tuple(nodes), outputs=with_values(graph.outputs, own))
+
+
+def shown_views(graph: Graph) -> set[int]:
+    """The views, by the identity of their nodes, that only outputs and such views read."""
+    read: set[int] = set()
+    shown: set[int] = set()
+    for node in reversed(graph.nodes):
+        if is_view(node.op) and not any(r is not None and r.id in read for r in node.results):
+            shown.add(id(node))
+        else:
+            read.update(v.id for v in node.operands())
+    return shown

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from fairlead.ir import Argument, Graph, Location, Node, Type, Value
+from fairlead.ir import Argument, Graph, Location, Node, Output, Type, Value
 
 Replacement: TypeAlias = Sequence[Value | None]
 """What stands for each result of a replaced node from here on."""
@@ -52,13 +52,17 @@ def rewrite(graph: Graph, rule: Rule) -> Graph:
         for result, value in zip(node.results, replacement, strict=True):
             if result is not None and value is not None:
                 renamed[result.id] = value
-    outputs = tuple(
+    return msgspec.structs.replace(graph, nodes=tuple(emitter.nodes), outputs=with_values(graph.outputs, renamed))
+
+
+def with_values(outputs: tuple[Output, ...], renamed: Mapping[int, Value]) -> tuple[Output, ...]:
+    """The outputs with values replaced by id."""
+    return tuple(
         msgspec.structs.replace(o, value=renamed[o.value.id])
         if isinstance(o.value, Value) and o.value.id in renamed
         else o
-        for o in graph.outputs
+        for o in outputs
     )
-    return msgspec.structs.replace(graph, nodes=tuple(emitter.nodes), outputs=outputs)
 
 
 def substitute(args: tuple[Argument, ...], renamed: Mapping[int, Value]) -> tuple[Argument, ...]:
