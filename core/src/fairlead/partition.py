@@ -76,8 +76,8 @@ def verdict(backend: Backend[object], node: Node, kind: str) -> Support:  # type
 def assign(graph: Graph, first: str, fallback: Sequence[str], support: Callable[[str, Node], Support]) -> Assignment:
     """Ask ``first`` for each node, then the backends of ``fallback`` in turn. What nobody takes has the backend "".
 
-    Two things that `DRAWS` does are no fallback: it draws the random numbers that ``first`` does not draw itself, and it
-    makes the views that outputs are, because only torch's share the memory that eager's do.
+    Two things that `DRAWS` does are no fallback: it draws the random numbers that ``first`` does not draw itself, and
+    it makes the views that outputs are, because only torch's share the memory that eager's do.
     """
     views = set() if first == DRAWS else shown_views(graph)
     backends: list[str] = []
