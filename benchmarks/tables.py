@@ -35,8 +35,8 @@ def _head(report: Report, command: str) -> str:
         f"{threads} threads; {versions}.\n\n"
         "Architectures are real, weights random, depth reduced (`fairlead compare --list`). Every row was verified "
         "against float64 first; those that were not right are listed at the end. A ratio is the median of the "
-        f"ratios of {report.settings.turns} turns that all rows took round and round; it is to be trusted, milliseconds on a "
-        "shared machine less so."
+        f"ratios of {report.settings.turns} turns that all rows took round and round; it is to be trusted, "
+        "milliseconds on a shared machine less so."
     )
 
 
