@@ -89,4 +89,5 @@ def main(names: list[str]) -> None:
         print(json.dumps([name, "; ".join(problems)]), flush=True)
 
 
-main(sys.argv[1:])
+if __name__ == "__main__":
+    main(sys.argv[1:])

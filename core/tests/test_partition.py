@@ -147,6 +147,28 @@ def test_random_numbers_are_drawn_by_torch_and_not_declined() -> None:
     assert [(n.backend, n.why) for n in found.nodes] == [("eager", Why.random)]
 
 
+def test_a_view_that_an_output_is_is_made_by_torch_and_not_declined() -> None:
+    x, y, z = Value(0, f32(2, 3)), Value(1, f32(2, 3)), Value(2, f32(3, 2))
+    nodes = (Node("aten.neg.default", (x,), (y,)), Node("aten.permute.default", (y, (1, 0)), (z,)))
+    graph = Graph("g", Kind.inference, (Input(x),), nodes, (Output(z),))
+    found = assign(graph, "a", (), lambda name, node: Support.yes())
+    assert [(n.backend, n.why) for n in found.nodes] == [("a", Why.native), ("eager", Why.view)]
+    assert assign(graph, "eager", (), lambda name, node: Support.yes()).backends == ("eager", "eager")
+
+
+def test_views_that_outputs_are_come_last_and_in_one_part() -> None:
+    x, y = Value(0, f32(2, 3)), Value(1, f32(2, 3))
+    left, right = Value(2, f32(3, 2)), Value(3, f32(3, 2))
+    nodes = (
+        Node("aten.permute.default", (x, (1, 0)), (left,)),
+        Node("aten.neg.default", (x,), (y,)),
+        Node("aten.permute.default", (y, (1, 0)), (right,)),
+    )
+    graph = verify(Graph("g", Kind.inference, (Input(x),), nodes, (Output(left), Output(right))))
+    owners = assign(graph, "a", (), lambda name, node: Support.yes()).backends
+    assert shape_of(split(graph, owners, "a")) == [("a", 1), ("eager", 2)]
+
+
 def test_what_one_backend_takes_is_one_part() -> None:
     graph, owners = chain("aaa")
     (part,) = split(graph, owners, "a")

@@ -18,7 +18,7 @@ from fairlead.backend import Backend, Executable, Options, Support
 from fairlead.errors import FairleadError, PluginError, RegistryError
 from fairlead.ir import Graph, Kind, Node, Role, TensorType, Value, verify
 from fairlead.partition import DRAWS, Assignment, Part, assign, split, verdict
-from fairlead.passes import canonicalize, decompose, hoist, recognize_composites, split_dropout
+from fairlead.passes import canonicalize, decompose, hoist, recognize_composites, split_dropout, view_overwritten_inputs
 from fairlead.placement import GraphPlacement, NodePlacement, PartPlacement, Placement, Why
 
 if TYPE_CHECKING:
@@ -153,6 +153,8 @@ class _Build:
             hoisted = hoist(graph, {*static, *self.constants})
             if hoisted is not None:
                 graph, setup, moved = hoisted.main, hoisted.setup, hoisted.setup.nodes
+        if graph.symbols:
+            graph = view_overwritten_inputs(graph)
         assignment = self._assign(graph)
         # what nobody takes is over every budget; it is given to eager so that the report can be made
         takers = [name or DRAWS for name in assignment.backends]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
+from fairlead.interpret import run
 from fairlead.ir import Argument, Complex, Dim, DimExpr, Kind, TensorType, Token
 from fairlead.passes import canonicalize
 
@@ -123,6 +125,19 @@ def test_a_full_tensor_in_canonical_form_stays() -> None:
 def test_random_tensors_like_another_do_not_read_it(op: str) -> None:
     found = canonical(f"aten.{op}_like.default", None, None, None, None, None, to=f32("b"))
     assert found == f"%2 = aten.{op}.default([<b>], #dtype<f32>, #layout<strided>, #device<cpu>, false) : f32[b]"
+
+
+@pytest.mark.parametrize("op", ["rand", "randn"])
+def test_random_tensors_like_another_are_drawn_in_the_order_of_memory(op: str) -> None:
+    b = Builder()
+    x = b.input(f32(3, 4, strides=(1, 3)))
+    like = b(f"aten.{op}_like.default", x, None, None, None, None, None, to=x.tensor)
+    torch.manual_seed(5)
+    wanted = getattr(torch, f"{op}_like")(torch.ones(4, 3).t())
+    torch.manual_seed(5)
+    (found,) = run(canonicalize(b.graph(like)), [torch.ones(4, 3).t()])
+    assert torch.equal(found, wanted)
+    assert found.stride() == wanted.stride()
 
 
 @pytest.mark.parametrize(

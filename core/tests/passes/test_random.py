@@ -83,7 +83,7 @@ def test_a_mask_is_drawn_in_the_order_of_memory() -> None:
     x = b.input(f32("b", "s", 8, strides=(8, "8*b", 1)))
     assert nodes_of(split_dropout(dropout(b, x, 0.5))).splitlines()[:2] == [
         "%3 = nn.bernoulli.default([<s>, <b>, 8], 0.5, #dtype<bool>, #device<cpu>) : bool[s, b, 8]",
-        "%4 = aten.permute.default(%3, [1, 0, 2]) : bool[b, s, 8]",
+        "%4 = aten.permute.default(%3, [1, 0, 2]) : bool[b, s, 8] strides[8, 8*b, 1]",
     ]
 
 

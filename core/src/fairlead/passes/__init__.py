@@ -5,7 +5,7 @@ from fairlead.passes._composites import recognize_composites
 from fairlead.passes._dead import remove_dead_nodes
 from fairlead.passes._decompose import DECOMPOSABLE, decompose
 from fairlead.passes._hoist import Hoisted, hoist
-from fairlead.passes._memory import layout_sensitive, shown_views
+from fairlead.passes._memory import layout_sensitive, shown_views, view_overwritten_inputs
 from fairlead.passes._random import draws_random_numbers, split_dropout
 from fairlead.passes._rewrite import Emitter, Replacement, Rule, by_op, rewrite
 
@@ -25,5 +25,6 @@ __all__ = [
     "remove_dead_nodes",
     "rewrite",
     "shown_views",
+    "view_overwritten_inputs",
     "split_dropout",
 ]

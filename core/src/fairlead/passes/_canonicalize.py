@@ -17,6 +17,7 @@ from fairlead.ir import (
 from fairlead.passes._dead import remove_dead_nodes
 from fairlead.passes._memory import drop_clones, show_views
 from fairlead.passes._nodes import logical_same, operand, shape_argument, unless_equal
+from fairlead.passes._random import drawn
 from fairlead.passes._rewrite import Emitter, Replacement, Rule, by_op, rewrite
 from fairlead.passes._views import VIEW_RULES, merge_permutations
 
@@ -114,14 +115,8 @@ def _full(fill_index: int | None, constant: float | int = 0) -> Rule:
 def _random_like(op: str) -> Rule:
     def rule(node: Node, emit: Emitter) -> Replacement:
         t = node.result.tensor
-        args = (
-            shape_argument(t.shape),
-            Token("dtype", t.dtype),
-            Token("layout", "strided"),
-            Token("device", t.device),
-            False,
-        )
-        return (emit(op, args, node.result.type),)
+        rest = (Token("dtype", t.dtype), Token("layout", "strided"), Token("device", t.device), False)
+        return (drawn(op, rest, t, emit),)
 
     return rule
 

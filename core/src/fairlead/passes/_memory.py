@@ -102,6 +102,27 @@ def show_views(graph: Graph) -> Graph:
     return msgspec.structs.replace(graph, nodes=tuple(nodes), outputs=with_values(graph.outputs, own))
 
 
+def view_overwritten_inputs(graph: Graph) -> Graph:
+    """With outputs that are views of what overwrites an input made as views of the input itself.
+
+    Before: a graph after `show_views`. After: such views have the input's place in memory, and show the new numbers
+    once the caller has written them there. Torch reads the offset of these outputs where sizes are symbolic.
+    """
+    inputs = {
+        o.value.id: graph.inputs[o.target].value
+        for o in graph.outputs
+        if isinstance(o.value, Value) and o.target is not None
+    }
+    overwriting = {new: old for new, old in inputs.items() if new != old.id}
+    if not overwriting:
+        return graph
+    shown = shown_views(graph)
+    nodes = tuple(
+        msgspec.structs.replace(n, args=substitute(n.args, overwriting)) if id(n) in shown else n for n in graph.nodes
+    )
+    return msgspec.structs.replace(graph, nodes=nodes)
+
+
 def shown_views(graph: Graph) -> set[int]:
     """The views, by the identity of their nodes, that only outputs and such views read."""
     read: set[int] = set()

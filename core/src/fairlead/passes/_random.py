@@ -6,7 +6,7 @@ import struct
 
 import msgspec
 
-from fairlead.ir import DType, Graph, Node, TensorType, Token, Value, dims
+from fairlead.ir import Argument, DType, Graph, Node, TensorType, Token, Value, dims
 from fairlead.passes._dead import remove_dead_nodes
 from fairlead.passes._nodes import shape_argument
 from fairlead.passes._rewrite import Emitter, Replacement, rewrite
@@ -70,15 +70,22 @@ def _dropout(node: Node, emit: Emitter) -> Replacement | None:
 
 
 def _mask(like: TensorType, p: float, emit: Emitter) -> Value:
-    """Drawn in the order in which ``like`` lies in memory, as eager draws it."""
+    rest = (p, Token("dtype", "bool"), Token("device", like.device))
+    return drawn("nn.bernoulli.default", rest, msgspec.structs.replace(like, dtype=DType.bool), emit)
+
+
+def drawn(op: str, rest: tuple[Argument, ...], like: TensorType, emit: Emitter) -> Value:
+    """Random numbers by an op that takes a shape and ``rest``, drawn in the order in which ``like`` lies in memory.
+
+    That is the order in which eager fills a tensor like another.
+    """
     order = _memory_order(like)
     shape = tuple(like.shape[axis] for axis in order)
-    args = (shape_argument(shape), p, Token("dtype", "bool"), Token("device", like.device))
-    mask = emit("nn.bernoulli.default", args, TensorType(DType.bool, shape, None, like.device))
+    numbers = emit(op, (shape_argument(shape), *rest), TensorType(like.dtype, shape, None, like.device))
     if order == tuple(range(like.rank)):
-        return mask
+        return numbers
     back = tuple(map(order.index, range(like.rank)))
-    return emit("aten.permute.default", (mask, back), TensorType(DType.bool, like.shape, None, like.device))
+    return emit("aten.permute.default", (numbers, back), like)
 
 
 def _memory_order(t: TensorType) -> tuple[int, ...]:
