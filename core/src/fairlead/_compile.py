@@ -132,8 +132,10 @@ class _Build:
         return verify(_apply(graph, passes, hooks.Stage.decomposed))
 
     def _static(self) -> tuple[int, ...]:
-        """The inputs that are offered as constants: weights of an inference graph that the graph itself does not
-        write."""
+        """The inputs that are offered as constants.
+
+        They are weights of an inference graph that the graph itself does not write.
+        """
         if self.kind is not Kind.inference or not self.backend.capabilities.bakes_constants:
             return ()
         written = {o.target for o in self.graph.outputs}

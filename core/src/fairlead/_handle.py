@@ -36,7 +36,9 @@ class Handle:
 
 
 def attach(compiled: Any, handle: Handle) -> Any:
-    """Put the handle on a compiled module or function, past the module's own ``__setattr__``, which writes to the
-    original."""
+    """Put the handle on a compiled module or function.
+
+    Past the module's own ``__setattr__``, which writes to the original.
+    """
     compiled.__dict__["fairlead"] = handle
     return compiled

@@ -98,8 +98,9 @@ class Probe(msgspec.Struct, frozen=True):
 
 
 class Capabilities(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a backend says of itself, statically. Core decomposes, hoists and offers weights by it; conformance checks
-    it.
+    """What a backend says of itself, statically.
+
+    Core decomposes, hoists and offers weights by it; conformance checks it.
 
     ``devices``: torch device types it runs on. ``dtypes``: the element types of the IR it takes. ``keeps``: composite
     ops that it lowers whole (``"*"`` for all); core decomposes the others. ``bakes_constants``: it gains from knowing

@@ -71,8 +71,10 @@ def torch_dtype(dtype: DType) -> torch.dtype:
 
 
 def restride(tensor: torch.Tensor, strides: Sequence[int]) -> torch.Tensor:
-    """The tensor with these strides: itself where only dimensions of size one differ, otherwise a copy in that
-    layout."""
+    """The tensor with these strides.
+
+    Itself where only dimensions of size one differ, otherwise a copy in that layout.
+    """
     wanted = tuple(strides)
     if all(n == 1 or a == b for n, a, b in zip(tensor.shape, tensor.stride(), wanted, strict=True)):
         return tensor.as_strided(tensor.shape, wanted) if tensor.stride() != wanted else tensor

@@ -13,8 +13,10 @@ __all__ = ["Decline", "GraphPlacement", "NodePlacement", "PartPlacement", "Place
 
 
 class Why(enum.StrEnum):
-    """How a node came to its backend: chosen, declined by the one that was asked for, drawn by torch, a view that
-    torch makes, or hoisted out."""
+    """How a node came to its backend.
+
+    Chosen, declined by the one that was asked for, drawn by torch, a view that torch makes, or hoisted out.
+    """
 
     native = "native"
     declined = "declined"

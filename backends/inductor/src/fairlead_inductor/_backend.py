@@ -16,8 +16,11 @@ if TYPE_CHECKING:
 
 
 class InductorOptions(Options, frozen=True):
-    """``mode`` as in ``torch.compile``; ``config`` patches ``torch._inductor.config`` on top of it, for example
-    ``{"freezing": True}``."""
+    """What Inductor is told.
+
+    ``mode`` as in ``torch.compile``; ``config`` patches ``torch._inductor.config`` on top of it, for example
+    ``{"freezing": True}``.
+    """
 
     mode: Literal["default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"] = "default"
     config: dict[str, Any] = {}

@@ -95,8 +95,10 @@ def _scaled_log(c: Call, base: float) -> Ref:
 
 @rule("aten.log1p.default")
 def log1p(c: Call) -> Ref:
-    """``log(u) * x / (u - 1)`` with ``u = 1 + x`` cancels the rounding of u (Kahan; Higham, Accuracy and Stability,
-    1.14.1)."""
+    """``log(u) * x / (u - 1)`` with ``u = 1 + x``, which cancels the rounding of u.
+
+    Source: Higham, Accuracy and Stability of Numerical Algorithms, 1.14.1, after Kahan.
+    """
     w, x = c.writer, c.tensor(0, c.dtype)
     one = w.number(1.0, c.dtype)
     u = w.same("Add", x, one)

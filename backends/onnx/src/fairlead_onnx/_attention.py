@@ -57,8 +57,10 @@ def attention_backward(c: Call) -> tuple[Ref | None, ...]:
 
 
 class _Heads:
-    """Query heads that share a key head, as more rows of one product: reshapes cost nothing, copies of the keys
-    would."""
+    """Query heads that share a key head, as more rows of one product.
+
+    Reshapes cost nothing, copies of the keys would.
+    """
 
     def __init__(self, c: Call, query: int, key: int) -> None:
         self._writer = c.writer
@@ -120,8 +122,10 @@ def _causal_mask(w: Writer, query: TensorType, key: TensorType, dtype: DType) ->
 
 
 def _dead_rows(c: Call, mask: int) -> Ref | None:
-    """Rows of the mask that let nothing through; None where there is no mask. Written once for all layers that share
-    a mask."""
+    """Rows of the mask that let nothing through; None where there is no mask.
+
+    Written once for all layers that share a mask.
+    """
     given = c.args[mask]
     if not isinstance(given, Value):
         return None

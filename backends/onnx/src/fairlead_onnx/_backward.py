@@ -152,8 +152,10 @@ def _softmax_axis(c: Call) -> int:
 
 @rule("aten.native_layer_norm_backward.default")
 def layer_norm_backward(c: Call) -> tuple[Ref | None, ...]:
-    """Arguments: grad, input, normalised shape, mean, rstd, weight, bias, mask. Results: input, weight, bias
-    gradients."""
+    """The gradients of input, weight and bias.
+
+    Arguments: grad, input, normalised shape, mean, rstd, weight, bias, mask.
+    """
     if 0 in c.type(1).shape:
         raise Declined("the normalisation of an empty tensor")
     w, grad, x = c.writer, c.tensor(0), c.tensor(1)

@@ -135,10 +135,9 @@ def computed_type(type_: TensorType) -> DType:
 
 
 def promoted(args: Iterable[object]) -> DType:
-    """The element type in which torch computes on these operands: tensors win over 0-d tensors, those over numbers,
-    within a kind.
+    """The element type in which torch computes on these operands.
 
-    Source: torch.result_type.
+    Tensors win over 0-d tensors, those over numbers, within a kind. Source: torch.result_type.
     """
     ranks: list[DType | None] = [None, None, None]  # tensors, 0-d tensors, numbers
     for arg in args:

@@ -12,8 +12,10 @@ __all__ = ["matmul"]
 
 
 def matmul(w: Writer, a: Ref, b: Ref, *, ta: bool = False, tb: bool = False, alpha: float = 1.0, rank: int = 4) -> Ref:
-    """``alpha * op(a) @ op(b)`` over the last two dimensions of operands of one rank; one fused op where the runtime
-    has it."""
+    """``alpha * op(a) @ op(b)`` over the last two dimensions of operands of one rank.
+
+    One fused op where the runtime has it.
+    """
     if w.target.contrib and (ta or tb or alpha != 1.0):
         w.kernel_dtype("FusedMatMul", a.dtype)
         return w.op("FusedMatMul", a, b, domain=CONTRIB, alpha=float(alpha), transA=int(ta), transB=int(tb))
@@ -53,8 +55,10 @@ def add_product(c: Call) -> Ref:
 
 @rule("aten.linear.default")
 def linear(c: Call) -> Ref:
-    """``x @ weight.T + bias``. The weight is used as it lies, so that the runtime packs it without a transposed
-    copy."""
+    """``x @ weight.T + bias``.
+
+    The weight is used as it lies, so that the runtime packs it without a transposed copy.
+    """
     _refuse_empty(c, 0, 1)
     if c.rank(1) != 2:
         raise Declined("linear with a weight that is no matrix")

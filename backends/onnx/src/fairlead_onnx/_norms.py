@@ -89,8 +89,10 @@ def group_norm(c: Call) -> tuple[Ref | None, ...]:
 
 @rule("aten._native_batch_norm_legit_no_training.default")
 def batch_norm(c: Call) -> tuple[Ref | None, ...]:
-    """Arguments: input, weight, bias, running mean, running variance, momentum, eps. Saved statistics are empty
-    here."""
+    """Batch normalisation by running statistics; the saved ones are empty here.
+
+    Arguments: input, weight, bias, running mean, running variance, momentum, eps.
+    """
     _refuse_empty(c)
     w, x = c.writer, c.tensor(0)
     mean, variance = c.tensor(3, x.dtype), c.tensor(4, x.dtype)

@@ -148,8 +148,10 @@ def _averages(w: Writer, size: int, count: int, dtype: DType) -> Ref:
 
 @rule("aten.avg_pool2d_backward.default")
 def avg_pool_backward(c: Call) -> Ref:
-    """Arguments: grad, input, kernel, stride, padding, ceil mode, count padding, divisor. As two products with window
-    matrices."""
+    """The gradient of the input, as two products with window matrices.
+
+    Arguments: grad, input, kernel, stride, padding, ceil mode, count padding, divisor.
+    """
     w, grad = c.writer, c.tensor(0)
     size, count = c.static(1)[-2:], c.static(0)[-2:]
     if 0 in c.static(0):

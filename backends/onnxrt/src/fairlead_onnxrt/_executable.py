@@ -49,8 +49,10 @@ _NOWHERE_ADDRESS = _NOWHERE.data_ptr()
 
 @dataclass(frozen=True, slots=True)
 class _Input:
-    """One passed input: its name in the session (None where nothing reads it), element type and, where static, its
-    shape."""
+    """One passed input: element type and, where static, its shape.
+
+    ``name`` is its name in the session, None where nothing reads it.
+    """
 
     name: str | None
     element: int

@@ -22,8 +22,10 @@ __all__ = ["Compiled", "compile_graph", "ov_tensor"]
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A compiled model; for each input of the graph its index among the model's inputs, or None where nothing reads
-    it."""
+    """A compiled model.
+
+    For each input of the graph its index among the model's inputs, or None where nothing reads it.
+    """
 
     model: openvino.CompiledModel
     inputs: tuple[int | None, ...]

@@ -26,8 +26,10 @@ def refusal(node: Node) -> str | None:
 
 
 def _wide_integers(node: Node) -> str | None:
-    """The CPU plugin keeps i64 in 32 bits. Indices, sizes and masks fit (inputs are checked at the call); products
-    may not."""
+    """The CPU plugin keeps i64 in 32 bits.
+
+    Indices, sizes and masks fit (inputs are checked at the call); products may not.
+    """
     first = next((r for r in node.results if r is not None), None)
     if first is None or first.tensor.dtype is not DType.i64:
         return None

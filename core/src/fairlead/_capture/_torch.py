@@ -20,16 +20,20 @@ from fairlead._capture._decompositions import table
 
 
 class InputSource(NamedTuple):
-    """Where an input of a Dynamo graph comes from: the qualified name of a module's parameter or buffer, or else no
-    kind."""
+    """Where an input of a Dynamo graph comes from.
+
+    The qualified name of a module's parameter or buffer, or else no kind.
+    """
 
     kind: str
     name: str
 
 
 class Mutations(NamedTuple):
-    """How the outputs of an AOTAutograd forward graph start: the inputs that the first ones overwrite, then user
-    outputs."""
+    """How the outputs of an AOTAutograd forward graph start.
+
+    First come those that overwrite inputs, then the user's.
+    """
 
     targets: tuple[int, ...]
     user_aliases: tuple[int | None, ...]
@@ -43,16 +47,20 @@ def aot_compile(
     backward: Callable[..., Any],
     inference: Callable[..., Any],
 ) -> Callable[..., Any]:
-    """Run AOTAutograd over a Dynamo graph; the three compilers get functional ATen graphs and return boxed
-    callables."""
+    """Run AOTAutograd over a Dynamo graph.
+
+    The three compilers get functional ATen graphs and return boxed callables.
+    """
     return aot_autograd(
         fw_compiler=forward, bw_compiler=backward, inference_compiler=inference, decompositions=table()
     )(gm, list(inputs))
 
 
 def input_sources(gm: torch.fx.GraphModule) -> tuple[InputSource, ...]:
-    """For each placeholder of a Dynamo graph: whether it is a parameter or buffer of a module, and its qualified
-    name."""
+    """For each placeholder of a Dynamo graph, what it is.
+
+    Whether it is a parameter or buffer of a module, and its qualified name.
+    """
     return tuple(_source(n) for n in gm.graph.nodes if n.op == "placeholder")
 
 

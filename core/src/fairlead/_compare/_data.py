@@ -185,8 +185,9 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What was asked. ``seconds`` and ``repeat``: each row is timed for so long and at least so often, in ``turns``
-    turns.
+    """What was asked.
+
+    ``seconds`` and ``repeat``: each row is timed for so long and at least so often, in ``turns`` turns.
     """
 
     backends: tuple[str, ...] = ()

@@ -107,8 +107,9 @@ class Timed(msgspec.Struct, frozen=True, tag=True):
 
 
 class Failed(msgspec.Struct, frozen=True, tag=True):
-    """The request raised. ``code`` is that of a `fairlead.FairleadError`, or empty for anything else; then ``what``
-    has the text.
+    """The request raised.
+
+    ``code`` is that of a `fairlead.FairleadError`, or empty for anything else; then ``what`` has the text.
     """
 
     code: str

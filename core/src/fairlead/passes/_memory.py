@@ -40,8 +40,10 @@ _VIEWS = frozenset(
 
 
 def layout_sensitive(op: str) -> bool:
-    """Whether the meaning of an op depends on its operands' strides: reinterpretations of memory, and ops that we do
-    not know."""
+    """Whether the meaning of an op depends on its operands' strides.
+
+    Reinterpretations of memory, and ops that we do not know.
+    """
     return op in _LAYOUT_SENSITIVE or op.partition(".")[0] not in ("aten", "prims", "nn")
 
 
