@@ -100,7 +100,8 @@ class Writer:
     ) -> Ref:
         """One node whose inputs share an element type.
 
-        Widened, and narrowed again, where the runtime has no kernel for it. The result has the type of the inputs, or ``result`` for an op whose result type is its own (a comparison).
+        Widened, and narrowed again, where the runtime has no kernel for it. The result has the type of the inputs, or
+        ``result`` for an op whose result type is its own (a comparison).
         Raises `Declined` where no exact wider type has a kernel.
         """
         dtype = inputs[0].dtype

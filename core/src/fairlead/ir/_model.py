@@ -150,13 +150,15 @@ class Location(msgspec.Struct, frozen=True):
 class Node(msgspec.Struct, frozen=True):
     """One operation. ``args`` has one entry for each parameter of the op's signature, in its order, defaults filled in.
 
-    A result that nobody uses may be None, and always is where the op returns nothing in that place.
+    A result that nobody uses may be None, and always is where the op returns nothing in that place. ``regions`` are the
+    bodies of control flow: closed graphs, whose inputs the op gives them.
     """
 
     op: str
     args: tuple[Argument, ...]
     results: tuple[Value | None, ...]
     location: Location | None = None
+    regions: tuple[Graph, ...] = ()
 
     def operands(self) -> Iterator[Value]:
         """Every value among the arguments, in order, with repetitions."""
@@ -221,11 +223,12 @@ class Symbol(msgspec.Struct, frozen=True):
 
 
 class Kind(enum.StrEnum):
-    """Which half of the program a graph is."""
+    """Which half of the program a graph is, or that it is a body of control flow."""
 
     inference = "inference"
     forward = "forward"
     backward = "backward"
+    region = "region"
 
 
 class Graph(msgspec.Struct, frozen=True):
