@@ -67,6 +67,8 @@ def _settings(options: OnnxRuntimeOptions) -> Any:
     settings.inter_op_num_threads = 1
     entries = {
         "session.intra_op.allow_spinning": str(int(options.spinning)),
+        # otherwise idle threads take the cores from torch's ops, and from the caller, after a call
+        "session.force_spinning_stop": "1",
         **options.session_config,
     }
     for key, value in entries.items():
