@@ -73,10 +73,9 @@ def _stages(models: Sequence[str]) -> dict[str, dict[str, dict[str, float]]]:
 
 
 def _write(out: Path, results: Results) -> None:
-    out.parent.mkdir(parents=True, exist_ok=True)
     command = " ".join(("python benchmarks/compare.py", *sys.argv[1:]))
-    out.with_suffix(".json").write_bytes(msgspec.json.format(msgspec.json.encode(results), indent=1) + b"\n")
-    out.with_suffix(".md").write_text(tables.markdown(results.report, results.stages, command), "utf-8")
+    page = tables.markdown(results.report, results.stages, command)
+    tables.write_results(out, page, msgspec.json.format(msgspec.json.encode(results), indent=1) + b"\n")
 
 
 def _options() -> argparse.Namespace:

@@ -15,6 +15,8 @@ import statistics
 from collections.abc import Iterator
 from pathlib import Path
 
+from tables import write_results
+
 from fairlead._compare import Comparison, Entry, Kind, Report, Row, Settings, Subject, compare, to_json
 
 HERE = Path(__file__).parent
@@ -42,10 +44,7 @@ def main() -> None:
     report = compare(specs, ENTRIES, settings, lambda text: None)
     text = markdown(report)
     print(text)
-    out = Path(options.out)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.with_suffix(".md").write_text(text, "utf-8")
-    out.with_suffix(".json").write_bytes(to_json(report))
+    write_results(Path(options.out), text, to_json(report))
 
 
 def markdown(report: Report) -> str:

@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import statistics
+import sysconfig
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 from fairlead._compare import Comparison, Kind, Report, Row, Status
 
-__all__ = ["markdown"]
+__all__ = ["markdown", "write_results"]
+
+FOLDERS = (sysconfig.get_path("purelib"), sysconfig.get_path("stdlib"), str(Path(__file__).parents[1]))
+"""Where this machine keeps what is measured; a result does not depend on it."""
 
 INDUCTOR = "torch inductor"
 
 Stages = Mapping[str, Mapping[str, Mapping[str, float]]]
+
+
+def write_results(out: Path, page: str, data: bytes) -> None:
+    """Write the page and its data beside each other, without this machine's folders."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    for suffix, text in ((".md", page), (".json", data.decode())):
+        for folder in FOLDERS:
+            text = text.replace(f"{folder}/", "")
+        out.with_suffix(suffix).write_text(text, "utf-8")
 
 
 def markdown(report: Report, stages: Stages, command: str) -> str:
