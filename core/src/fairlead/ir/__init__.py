@@ -18,6 +18,7 @@ graph @forward inference {
 """
 
 from fairlead.ir import dims
+from fairlead.ir._builder import Builder
 from fairlead.ir._canonical import fingerprint
 from fairlead.ir._file import File, read, write
 from fairlead.ir._model import (
@@ -50,6 +51,7 @@ from fairlead.ir.dims import Dim
 __all__ = [
     "IR_VERSION",
     "Argument",
+    "Builder",
     "Complex",
     "DType",
     "Dim",
