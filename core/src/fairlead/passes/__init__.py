@@ -1,9 +1,11 @@
 """Rewrites of IR graphs, each from one documented form to another. They know neither torch nor any backend."""
 
 from fairlead.passes._canonicalize import canonicalize
+from fairlead.passes._common import eliminate_common_subexpressions
 from fairlead.passes._composites import recognize_composites
 from fairlead.passes._dead import remove_dead_nodes
 from fairlead.passes._decompose import DECOMPOSABLE, decompose
+from fairlead.passes._fold import Evaluate, Folded, fold_constants, fold_tensors
 from fairlead.passes._hoist import Hoisted, hoist
 from fairlead.passes._memory import layout_sensitive, shown_views, view_overwritten_inputs
 from fairlead.passes._random import draws_random_numbers, split_dropout
@@ -12,6 +14,8 @@ from fairlead.passes._rewrite import Emitter, Replacement, Rule, by_op, rewrite
 __all__ = [
     "DECOMPOSABLE",
     "Emitter",
+    "Evaluate",
+    "Folded",
     "Hoisted",
     "Replacement",
     "Rule",
@@ -19,6 +23,9 @@ __all__ = [
     "canonicalize",
     "decompose",
     "draws_random_numbers",
+    "eliminate_common_subexpressions",
+    "fold_constants",
+    "fold_tensors",
     "hoist",
     "layout_sensitive",
     "recognize_composites",
