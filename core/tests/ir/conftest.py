@@ -98,3 +98,21 @@ def small_graph() -> Graph:
     )
     inputs = (Input(x, name="x"), Input(weight, Role.parameter, "fc.weight"))
     return Graph("main", Kind.inference, inputs, nodes, (Output(z),), (Symbol("b", 1, None, (0, 0)),))
+
+
+@pytest.fixture
+def nested_graph() -> Graph:
+    """A condition whose true branch has another in it; the branches use the symbol of the graph around them."""
+
+    def branch(name: str, *nodes: Node, result: Value) -> Graph:
+        return Graph(name, Kind.region, (Input(v),), nodes, (Output(result),))
+
+    flag, x = Value(0, TensorType(DType.bool, ())), Value(1, TensorType(DType.f32, ("b", 2)))
+    v, w = Value(0, x.type), Value(1, x.type)
+    inner = branch("inner", Node("aten.neg.default", (v,), (w,)), result=w)
+    outer = branch("outer", Node("hop.map.default", ((v,),), (w,), regions=(inner,)), result=w)
+    same = branch("same", result=v)
+    y = Value(2, x.type)
+    cond = Node("hop.cond.default", (flag, (x,)), (y,), Location("model.py", 7), (outer, same))
+    inputs = (Input(flag, name="flag"), Input(x, name="x"))
+    return Graph("main", Kind.inference, inputs, (cond,), (Output(y),), (Symbol("b", 1, None, (1, 0)),))

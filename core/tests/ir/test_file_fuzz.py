@@ -113,7 +113,7 @@ def _mutate_json(data: bytes, chance: random.Random) -> bytes:
 
 
 MUTATIONS: dict[str, Callable[[bytes, random.Random], bytes]] = {
-    "graph.msgpack": _mutate_msgpack,
+    "graphs.msgpack": _mutate_msgpack,
     "locations.msgpack": _mutate_msgpack,
     "manifest.json": _mutate_json,
     "weights.json": _mutate_json,

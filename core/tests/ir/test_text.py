@@ -37,9 +37,38 @@ def test_locations_are_shown_when_asked_for(small_graph: Graph) -> None:
 graph @main inference {
   in %0 user "x" : f32[b, 2]
   in %1 parameter "fc.weight" : f32[3, 2]
-  %2 = aten.linear.default(%0, %1, none) : f32[b, 3] loc(model.py:3)
+  %2 = aten.linear.default(%0, %1, none) : f32[b, 3] loc("model.py":3)
   %3 = aten.relu.default(%2) : f32[b, 3]
   out %3 user
+}"""
+    )
+
+
+def test_regions_stand_within_their_node(nested_graph: Graph) -> None:
+    assert (
+        to_text(nested_graph, locations=True)
+        == """symbol b in [1, inf] from in1.dim0
+graph @main inference {
+  in %0 user "flag" : bool[]
+  in %1 user "x" : f32[b, 2]
+  %2 = hop.cond.default(%0, [%1]) : f32[b, 2] loc("model.py":7) {
+    region @outer region {
+      in %0 user "" : f32[b, 2]
+      %1 = hop.map.default([%0]) : f32[b, 2] {
+        region @inner region {
+          in %0 user "" : f32[b, 2]
+          %1 = aten.neg.default(%0) : f32[b, 2]
+          out %1 user
+        }
+      }
+      out %1 user
+    }
+    region @same region {
+      in %0 user "" : f32[b, 2]
+      out %0 user
+    }
+  }
+  out %2 user
 }"""
     )
 

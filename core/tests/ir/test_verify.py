@@ -14,6 +14,7 @@ from fairlead.ir import (
     Graph,
     Input,
     Node,
+    OpUse,
     Output,
     Role,
     ScalarType,
@@ -21,6 +22,7 @@ from fairlead.ir import (
     TensorType,
     Token,
     Value,
+    module,
     verify,
 )
 
@@ -214,3 +216,73 @@ def test_a_scalar_input_may_be_the_source_of_a_symbol(small_graph: Graph) -> Non
         symbols=(*small_graph.symbols, Symbol("n", 0, None, (2, None))),
     )
     assert verify(graph) is graph
+
+
+def _first_region(**changes: Any) -> Callable[[Graph], Graph]:
+    def change(graph: Graph) -> Graph:
+        node = graph.nodes[0]
+        return replace(graph, nodes=(replace(node, regions=(replace(node.regions[0], **changes), node.regions[1])),))
+
+    return change
+
+
+def _deep(graph: Graph, depth: int) -> Graph:
+    """The graph with regions nested this deep."""
+    region = replace(graph.nodes[0].regions[1])
+    for _ in range(depth - 1):
+        region = replace(region, nodes=(Node("hop.map.default", (), (), regions=(region,)),))
+    return replace(graph, nodes=(replace(graph.nodes[0], regions=(region,)),))
+
+
+BROKEN_REGIONS: list[tuple[str, Callable[[Graph], Graph], str]] = [
+    ("of another kind", _first_region(kind="forward"), "region 0 of node 0 (hop.cond.default) is of kind forward"),
+    (
+        "that uses a value from around it",
+        _first_region(outputs=(Output(Value(2, TensorType(DType.f32, ("b", 2)))),)),
+        "in region 0 of node 0 (hop.cond.default): output %2 is never defined",
+    ),
+    (
+        "with an unknown symbol",
+        _first_region(outputs=(Output(DimExpr("q")),)),
+        "in region 0 of node 0 (hop.cond.default): symbol q is used but not declared",
+    ),
+    (
+        "that declares a symbol again",
+        _first_region(symbols=(Symbol("b", 0, None, (0, 0)),)),
+        "in region 0 of node 0 (hop.cond.default): symbol b is declared twice",
+    ),
+    ("nested too deep", lambda g: _deep(g, 9), "region 0 of node 0 (hop.map.default) is nested more than 8 deep"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), [b[1:] for b in BROKEN_REGIONS], ids=[b[0] for b in BROKEN_REGIONS])
+def test_a_broken_region_is_named(nested_graph: Graph, change: Callable[[Graph], Graph], message: str) -> None:
+    with pytest.raises(VerificationError, match=re.escape(message)):
+        verify(change(nested_graph))
+
+
+def test_sound_regions_pass(nested_graph: Graph) -> None:
+    own = replace(nested_graph.nodes[0].regions[1], symbols=(Symbol("q", 0, None, (0, 0)),))
+    node = replace(nested_graph.nodes[0], regions=(own,))
+    for graph in (nested_graph, _deep(nested_graph, 8), replace(nested_graph, nodes=(node,))):
+        assert verify(graph) is graph
+
+
+BROKEN_MODULES: list[tuple[str, dict[str, Any], str]] = [
+    ("without graphs", {"graphs": ()}, "it has no graph"),
+    ("without its ops", {"ops": {}}, "aten.linear.default is not in its table of ops"),
+    ("with version 0 of an op", {"ops": {"aten.linear.default": OpUse(0)}}, "aten.linear.default has version 0"),
+    ("with an op that nobody uses", {"ops": {"a.b": OpUse(1)}}, "a.b is in its table of ops, and no node has it"),
+    ("of an odd producer", {"producer": {"x": "\ud800"}}, r"the producer '\ud800' is not valid Unicode"),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), [b[1:] for b in BROKEN_MODULES], ids=[b[0] for b in BROKEN_MODULES])
+def test_a_broken_module_is_named(small_graph: Graph, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(VerificationError, match=re.escape(message)):
+        verify(replace(module(small_graph), **changes))
+
+
+def test_two_graphs_of_one_name_are_refused(small_graph: Graph) -> None:
+    with pytest.raises(VerificationError, match="two graphs are called 'main'"):
+        verify(module(small_graph, small_graph))

@@ -31,7 +31,9 @@ from fairlead.ir._model import (
     Input,
     Kind,
     Location,
+    Module,
     Node,
+    OpUse,
     Output,
     Role,
     ScalarType,
@@ -43,6 +45,7 @@ from fairlead.ir._model import (
     row_major,
     symbols_in,
 )
+from fairlead.ir._module import from_bytes, module, to_bytes
 from fairlead.ir._tensors import TensorData
 from fairlead.ir._text import node_text, to_text, type_text
 from fairlead.ir._verify import verify
@@ -61,7 +64,9 @@ __all__ = [
     "Input",
     "Kind",
     "Location",
+    "Module",
     "Node",
+    "OpUse",
     "Output",
     "Role",
     "ScalarType",
@@ -73,10 +78,13 @@ __all__ = [
     "Value",
     "dims",
     "fingerprint",
+    "from_bytes",
+    "module",
     "node_text",
     "read",
     "row_major",
     "symbols_in",
+    "to_bytes",
     "to_text",
     "type_text",
     "verify",

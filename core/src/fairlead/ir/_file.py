@@ -8,28 +8,29 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from importlib import metadata
 from typing import Literal, TypeAlias, TypeVar
 
 import msgspec
 
-from fairlead.errors import ArgumentError, IRFormatError, IRVersionError
-from fairlead.ir._model import IR_VERSION, DType, Graph, TensorType
+from fairlead.errors import ArgumentError, IRFormatError
+from fairlead.ir._locations import encode_locations, with_locations
+from fairlead.ir._messagepack import malformed
+from fairlead.ir._model import DType, Graph, Module, OpUse, TensorType
+from fairlead.ir._module import FORMAT, check_version, module
 from fairlead.ir._random import Distribution, describe, draw, fits
 from fairlead.ir._safetensors import read_tensors, write_tensors
 from fairlead.ir._tensors import TensorData, tensor_data
 from fairlead.ir._verify import verify
-from fairlead.ir._wire import decode_graph, encode_graph, encode_locations, malformed, with_locations
+from fairlead.ir._wire import WireGraph, decode_wire, pack_graph, unpack_graph
 
 Path: TypeAlias = "str | os.PathLike[str]"
 Weights: TypeAlias = Literal["inline", "none", "random"]
 T = TypeVar("T")
 
-_FORMAT = "fairlead-ir"
-_MANIFEST, _GRAPH, _LOCATIONS = "manifest.json", "graph.msgpack", "locations.msgpack"
+_MANIFEST, _GRAPHS, _LOCATIONS = "manifest.json", "graphs.msgpack", "locations.msgpack"
 _INLINE, _RANDOM = "weights.safetensors", "weights.json"
 # How large an entry may be, in bytes; weights are as large as the file is.
-_LARGEST = {_MANIFEST: 1 << 20, _GRAPH: 1 << 28, _LOCATIONS: 1 << 28, _RANDOM: 1 << 24, _INLINE: 1 << 62}
+_LARGEST = {_MANIFEST: 1 << 26, _GRAPHS: 1 << 28, _LOCATIONS: 1 << 28, _RANDOM: 1 << 24, _INLINE: 1 << 62}
 _SEED = 0
 
 
@@ -44,6 +45,7 @@ class _Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     format: str
     ir_version: tuple[int, int]
     graphs: tuple[str, ...]
+    ops: dict[str, OpUse]
     producer: dict[str, str]
     weights: Weights
 
@@ -60,21 +62,25 @@ class _RandomWeights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclasses.dataclass(frozen=True)
 class File:
-    """What a ``.fir`` file holds: the graph, the versions of what produced it, and how its constants are kept."""
+    """What a ``.fir`` file holds: a module, and how its constants are kept."""
 
-    graph: Graph
-    producer: Mapping[str, str]
+    module: Module
     weights: Weights
     _inline: Mapping[int, TensorData]
     _random: _RandomWeights
     _where: str
+
+    @property
+    def graph(self) -> Graph:
+        """The only graph of a file that has one; a ValueError otherwise."""
+        return self.module.graph
 
     def constants(self, *, limit: int = 1 << 30) -> dict[int, TensorData]:
         """The constants by graph input, as `write` was given them or drawn from their random specification.
 
         A small file can ask for large random tensors: where they take more than ``limit`` bytes, an `IRFormatError`.
         """
-        types = _static_types(self.graph)
+        types = _static_types(self.module.graphs[0])
         size = sum(_size(*types[t.input]) for t in self._random.tensors)
         if size > limit:
             raise IRFormatError(
@@ -89,13 +95,13 @@ class File:
 
 def write(
     path: Path,
-    graph: Graph,
+    content: Graph | Module,
     constants: Mapping[int, object] | None = None,
     *,
     weights: Weights = "inline",
     locations: bool = True,
 ) -> None:
-    """Write a graph, and the tensors of those of its inputs that are in ``constants``, by input index.
+    """Write a graph or module, and the tensors of inputs of its first graph that are in ``constants``, by input index.
 
     ``weights`` says what becomes of the tensors (torch, NumPy or `TensorData`): ``inline`` keeps them, ``none`` leaves
     them out, ``random`` keeps only a distribution that resembles each one. ``locations=False`` leaves out source lines,
@@ -103,14 +109,16 @@ def write(
 
     Raises `VerificationError` for a graph that breaks a rule, and `ArgumentError` for constants that do not fit it.
     """
-    verify(graph)
-    tensors = {} if weights == "none" else _checked(graph, constants or {})
-    manifest = _Manifest(_FORMAT, IR_VERSION, (graph.name,), _producer(), weights)
+    whole = verify(content if isinstance(content, Module) else module(content))
+    tensors = {} if weights == "none" else _checked(whole.graphs[0], constants or {})
+    names = tuple(g.name for g in whole.graphs)
+    manifest = _Manifest(FORMAT, whole.ir_version, names, whole.ops, whole.producer, weights)
+    lines = encode_locations(whole) if locations else b""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
         _add(archive, _MANIFEST, [msgspec.json.encode(manifest)])
-        _add(archive, _GRAPH, [encode_graph(graph)])
-        if locations and any(n.location for n in graph.nodes):
-            _add(archive, _LOCATIONS, [encode_locations(graph)])
+        _add(archive, _GRAPHS, [msgspec.msgpack.encode([pack_graph(g) for g in whole.graphs])])
+        if lines:
+            _add(archive, _LOCATIONS, [lines])
         if weights == "inline":
             _add(archive, _INLINE, write_tensors({f"in{i}": t for i, t in tensors.items()}))
         if weights == "random":
@@ -128,12 +136,15 @@ def read(path: Path) -> File:
     where = os.fspath(path)
     entries = _entries(path, where)
     manifest = _manifest(_take(entries, _MANIFEST, where))
-    graph = decode_graph(*_take(entries, _GRAPH, where))
-    if manifest.graphs != (graph.name,):
-        raise malformed("the manifest names another graph", where)
+    data, entry = _take(entries, _GRAPHS, where)
+    graphs = tuple([unpack_graph(g, entry) for g in decode_wire(data, list[WireGraph], entry)])
+    if manifest.graphs != tuple(g.name for g in graphs):
+        raise malformed("the manifest names other graphs", where)
+    whole = Module(graphs, manifest.ops, manifest.ir_version, manifest.producer)
     if _LOCATIONS in entries:
-        graph = with_locations(graph, *_take(entries, _LOCATIONS, where))
-    verify(graph)
+        whole = with_locations(whole, *_take(entries, _LOCATIONS, where))
+    verify(whole)
+    graph = whole.graphs[0]
     inline: dict[int, TensorData] = {}
     random = _RandomWeights(_SEED, ())
     if manifest.weights == "inline":
@@ -142,12 +153,7 @@ def read(path: Path) -> File:
         random = _read_random(graph, *_take(entries, _RANDOM, where))
     if entries:
         raise malformed(f"the entry {min(entries)} does not belong in this file", where)
-    return File(graph, manifest.producer, manifest.weights, inline, random, where)
-
-
-def _producer() -> dict[str, str]:
-    """From the metadata of what is installed, so that nothing is imported and the bytes do not depend on what is."""
-    return {name: d.version for name in ("fairlead", "torch") for d in metadata.distributions(name=name)}
+    return File(whole, manifest.weights, inline, random, where)
 
 
 def _add(archive: zipfile.ZipFile, name: str, pieces: Iterable[bytes | memoryview]) -> None:
@@ -246,16 +252,7 @@ def _parse(data: bytes, type_: type[T], where: str) -> T:
 def _manifest(entry: tuple[bytes, str]) -> _Manifest:
     data, where = entry
     header = _parse(data, _Header, where)
-    if header.format != _FORMAT:
-        raise malformed(f"its format is {header.format[:80]!r}, not {_FORMAT!r}", where)
-    if header.ir_version > IR_VERSION:
-        raise IRVersionError(
-            "it has IR version {}.{}; this Fairlead reads up to {}.{}".format(*header.ir_version, *IR_VERSION),
-            where=where,
-            next="pip install --upgrade fairlead",
-        )
-    if header.ir_version < IR_VERSION:
-        raise malformed("it has IR version {}.{}, which was never released".format(*header.ir_version), where)
+    check_version(header.format, header.ir_version, where)
     return _parse(data, _Manifest, where)
 
 

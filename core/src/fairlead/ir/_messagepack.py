@@ -1,12 +1,19 @@
-"""A look over MessagePack from an untrusted source, before a decoder allocates what its headers announce."""
+"""MessagePack from an untrusted source: looked over before a decoder allocates what its headers announce."""
 
 from __future__ import annotations
 
-from collections.abc import Container
+import re
+from collections.abc import Callable, Container
+from typing import TypeVar
+
+import msgspec
 
 from fairlead.errors import IRFormatError
 
-_DEEPEST = 32
+T = TypeVar("T")
+
+_DEEPEST = 64
+_ANNOUNCED = re.compile(rb"(?s)(?=\xdd(.{4})|\xdc(.{2}))")
 # Bytes that each fixed-size form takes, its first one included; extension types with their type byte.
 _FIXED = {0xC0: 1, 0xC2: 1, 0xC3: 1, 0xCA: 5, 0xCB: 9}
 _FIXED |= dict(zip(range(0xCC, 0xD4), (2, 3, 5, 9, 2, 3, 5, 9), strict=True))
@@ -15,6 +22,39 @@ _FIXED_EXTENSION = dict(zip(range(0xD4, 0xD9), (1, 2, 4, 8, 16), strict=True))
 _STRING = {0xD9: 1, 0xDA: 2, 0xDB: 4}
 _EXTENSION = {0xC7: 1, 0xC8: 2, 0xC9: 4}
 _ARRAY = {0xDC: 2, 0xDD: 4}
+
+
+def decode(
+    data: bytes | memoryview,
+    type_: type[T],
+    extension: Callable[[int, memoryview], object] | None,
+    extensions: Container[int],
+    where: str,
+) -> T:
+    """``data`` as ``type_``, with ``extension`` for the types in ``extensions``. `IRFormatError` for anything else.
+
+    The decoder allocates lists of the length that an array announces, before it sees whether there is as much. So all
+    that could be such an announcement must fit the data together; what looks as if it did not is checked item by item.
+    """
+    if _announced(data) > len(data):
+        check(bytes(data), extensions, where)
+    try:
+        return msgspec.msgpack.decode(data, type=type_, ext_hook=extension)
+    except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError) as error:
+        check(bytes(data), extensions, where)
+        raise malformed(f"not what belongs here: {error}", where) from error
+
+
+def malformed(what: str, where: str) -> IRFormatError:
+    """The error for bytes that are not what a writer of this format writes."""
+    return IRFormatError(
+        what, where=where, next="write the file again with fairlead.ir.write; it is damaged or foreign"
+    )
+
+
+def _announced(data: bytes | memoryview) -> int:
+    """The items that all arrays announce which could start at any byte: too many, never too few."""
+    return sum(int.from_bytes(found[1] or found[2], "big") for found in _ANNOUNCED.finditer(data))
 
 
 def check(data: bytes, extensions: Container[int], where: str) -> None:

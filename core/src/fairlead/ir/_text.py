@@ -1,15 +1,19 @@
-"""The text form of a graph: what tests, docs and error messages show."""
+"""The text form of a graph: what tests, docs and error messages show. `fairlead.ir.parse` reads it back."""
 
 from __future__ import annotations
 
 import json
 import math
+import re
+from collections.abc import Iterator
 
 from fairlead.ir._model import (
     Argument,
     Complex,
     DimExpr,
     Graph,
+    Location,
+    Module,
     Node,
     Output,
     ScalarType,
@@ -19,23 +23,58 @@ from fairlead.ir._model import (
     Value,
 )
 
+_BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_.$-]*")
+_BARE_TOKEN = re.compile(r"[A-Za-z0-9_.:-]+")
 
-def to_text(graph: Graph, *, locations: bool = False) -> str:
-    """The graph as text, one line a node; with ``locations`` each node ends in its source line."""
-    lines = [_symbol(s) for s in graph.symbols]
-    lines.append(f"graph @{graph.name} {graph.kind} {{")
+
+def to_text(content: Graph | Module, *, locations: bool = False) -> str:
+    """A graph or module as text, one line a node; with ``locations`` each node ends in its source line."""
+    if isinstance(content, Module):
+        return "\n".join([*_header(content), *("\n" + to_text(g, locations=locations) for g in content.graphs)])
+    return "\n".join(_graph(content, "graph", "", locations))
+
+
+def _header(module: Module) -> Iterator[str]:
+    yield "fairlead-ir {}.{}".format(*module.ir_version)
+    for name, version in module.producer.items():
+        yield f"producer {json.dumps(name)} {json.dumps(version)}"
+    for op, use in module.ops.items():
+        yield f"op {op} {use.version} {json.dumps(use.signature)}"
+
+
+def _graph(graph: Graph, keyword: str, indent: str, locations: bool) -> Iterator[str]:
+    for symbol in graph.symbols:
+        yield indent + _symbol(symbol)
+    name = graph.name if _BARE.fullmatch(graph.name) else json.dumps(graph.name)
+    yield f"{indent}{keyword} @{name} {graph.kind} {{"
     for i in graph.inputs:
-        lines.append(f"  in {_value(i.value)} {i.role} {json.dumps(i.name)} : {type_text(i.value.type)}")
-    lines += [f"  {node_text(n)}" + (f" loc({n.location})" if locations and n.location else "") for n in graph.nodes]
-    lines += [f"  {_output(o)}" for o in graph.outputs]
-    return "\n".join([*lines, "}"])
+        yield f"{indent}  in {_value(i.value)} {i.role} {json.dumps(i.name)} : {type_text(i.value.type)}"
+    for node in graph.nodes:
+        line = f"{indent}  {_node(node)}"
+        if locations and node.location:
+            line += f" loc({_location(node.location)})"
+        if not node.regions:
+            yield line
+            continue
+        yield line + " {"
+        for region in node.regions:
+            yield from _graph(region, "region", indent + "    ", locations)
+        yield indent + "  }"
+    for output in graph.outputs:
+        yield f"{indent}  {_output(output)}"
+    yield indent + "}"
 
 
 def node_text(node: Node) -> str:
-    """One node as text: its results, op, arguments and result types."""
-    names = ", ".join("_" if r is None else _value(r) for r in node.results)
-    types = ", ".join("_" if r is None else type_text(r.type) for r in node.results)
-    return f"{names} = {node.op}({', '.join(_argument(a) for a in node.args)}) : {types}"
+    """One node as text: its results, op, arguments and result types, and how many regions it has."""
+    return _node(node) + (f" {{{len(node.regions)} regions}}" if node.regions else "")
+
+
+def _node(node: Node) -> str:
+    names = ", ".join(["_" if r is None else _value(r) for r in node.results])
+    types = ", ".join(["_" if r is None else type_text(r.type) for r in node.results])
+    call = f"{node.op}({', '.join([_argument(a) for a in node.args])})"
+    return f"{names} = {call} : {types}" if node.results else call
 
 
 def type_text(type_: Type) -> str:
@@ -62,6 +101,13 @@ def _value(v: Value) -> str:
     return f"%{v.id}"
 
 
+def _location(at: Location) -> str:
+    text = f"{json.dumps(at.file)}:{at.line}"
+    if at.function:
+        text += f" in {json.dumps(at.function)}"
+    return text + (f" at {json.dumps(at.module_path)}" if at.module_path else "")
+
+
 def _output(o: Output) -> str:
     text = f"out {_argument(o.value)} {o.role}"
     if o.target is not None:
@@ -73,6 +119,8 @@ def _output(o: Output) -> str:
 
 def _argument(a: Argument) -> str:
     match a:
+        case Value():
+            return _value(a)
         case None:
             return "none"
         case bool():
@@ -83,16 +131,14 @@ def _argument(a: Argument) -> str:
             return str(a)
         case str():
             return json.dumps(a)
-        case Value():
-            return _value(a)
+        case tuple():
+            return f"[{', '.join(map(_argument, a))}]"
         case DimExpr(expr=expr):
             return f"<{expr}>"
         case Token(kind=kind, name=name):
-            return f"#{kind}<{name}>"
+            return f"#{kind}<{name if _BARE_TOKEN.fullmatch(name) else json.dumps(name)}>"
         case Complex(re=re, im=im):
             return f"#complex<{_float(re)}, {_float(im)}>"
-        case tuple():
-            return f"[{', '.join(map(_argument, a))}]"
     raise TypeError(f"{type(a).__name__} is no argument of a node")
 
 

@@ -5,51 +5,136 @@ from __future__ import annotations
 import itertools
 import keyword
 import re
-from collections.abc import Callable, Iterator
-from typing import TypeAlias
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeAlias, TypeVar
 
 from fairlead.errors import VerificationError
-from fairlead.ir._model import Argument, Complex, DimExpr, Graph, Node, Role, ScalarType, TensorType, Token, Value
+from fairlead.ir._model import (
+    Argument,
+    Complex,
+    DimExpr,
+    Graph,
+    Kind,
+    Module,
+    Node,
+    Role,
+    ScalarType,
+    TensorType,
+    Token,
+    Type,
+    Value,
+)
 from fairlead.ir._text import node_text
+from fairlead.ir._wire import DEEPEST_ARGUMENT, DEEPEST_REGION
 from fairlead.ir.dims import free_symbols, is_normal
+
+Content = TypeVar("Content", Graph, Module)
 
 _SHOWN = 5
 _LONGEST_TEXT = 200
-_DEEPEST_ARGUMENT = 16
 _OP = re.compile(r"[A-Za-z_]\w*(\.\w+)+", re.ASCII)
-_DEVICE = re.compile(r"[a-z]\w*(:\d+)?", re.ASCII)
+_DEVICE = re.compile(r"[a-z]\w*(:\d{1,9})?", re.ASCII)
 _TOKENS = frozenset({"dtype", "device", "layout", "memory_format"})
 _OUTPUT_ROLES = frozenset({Role.user, Role.mutation, Role.saved, Role.gradient, Role.intermediate})
 _NO_INPUT_ROLES = frozenset({Role.mutation, Role.gradient})
 
 
-def verify(graph: Graph) -> Graph:
-    """The graph itself, if it keeps every rule; otherwise a `VerificationError` that lists the broken ones."""
+def verify(content: Content) -> Content:
+    """The graph or module itself, if it keeps every rule; else a `VerificationError` that lists the broken ones."""
+    if isinstance(content, Module):
+        _raise_for(_module_rules(content), f"module of {len(content.graphs)} graphs")
+    for graph in content.graphs if isinstance(content, Module) else (content,):
+        where = f"graph @{graph.name} ({graph.kind}, {len(graph.nodes)} nodes)"
+        _raise_for(_problems(graph, _Scope(graph)), where)
+    return content
+
+
+def _raise_for(problems: Iterable[str], where: str) -> None:
+    found = list(itertools.islice(problems, _SHOWN + 1))
+    if found:
+        raise VerificationError(
+            "; ".join(found[:_SHOWN]) + ("; and more" if len(found) > _SHOWN else ""),
+            where=where,
+            next="fix the pass or the writer that made this graph",
+        )
+
+
+class _Scope:
+    """What several rules look at: the values that a graph defines, one of each type, and the symbols around it."""
+
+    def __init__(self, graph: Graph, outer: frozenset[str] = frozenset(), depth: int = 0) -> None:
+        self.outer = outer
+        self.depth = depth
+        self.values = [i.value for i in graph.inputs]
+        self.values += [r for n in graph.nodes for r in n.results if r is not None]
+        # By identity: a graph that is read, and most that are captured, have one object for equal types.
+        self.types: list[tuple[Value, Type]] = [
+            (v, v.type) for v in {id(v.type): v for v in reversed(self.values)}.values()
+        ]
+
+
+def _problems(graph: Graph, scope: _Scope) -> Iterator[str]:
+    """What the other rules, and the text that they show, rely on comes first; nothing else if that is broken."""
     for rules in (_RULES_OF_FORM, _RULES_OF_MEANING):
-        problems = list(itertools.islice((problem for rule in rules for problem in rule(graph)), _SHOWN + 1))
-        if problems:
-            raise VerificationError(
-                "; ".join(problems[:_SHOWN]) + ("; and more" if len(problems) > _SHOWN else ""),
-                where=f"graph @{graph.name} ({graph.kind}, {len(graph.nodes)} nodes)",
-                next="fix the pass or the writer that made this graph",
-            )
-    return graph
+        problems = itertools.chain.from_iterable(rule(graph, scope) for rule in rules)
+        first = next(problems, None)
+        if first is not None:
+            yield first
+            yield from problems
+            return
+    yield from _regions_are_closed(graph, scope)
 
 
-def _names_are_text(graph: Graph) -> Iterator[str]:
+def _regions_are_closed(graph: Graph, scope: _Scope) -> Iterator[str]:
+    names = scope.outer | {s.name for s in graph.symbols}
+    for number, node in enumerate(graph.nodes):
+        for index, region in enumerate(node.regions):
+            where = f"region {index} of node {number} ({node.op})"
+            if region.kind is not Kind.region:
+                yield f"{where} is of kind {region.kind}"
+            if scope.depth == DEEPEST_REGION:
+                yield f"{where} is nested more than {DEEPEST_REGION} deep"
+            else:
+                inner = _Scope(region, names, scope.depth + 1)
+                yield from (f"in {where}: {problem}" for problem in _problems(region, inner))
+
+
+def _module_rules(module: Module) -> Iterator[str]:
+    names = [g.name for g in module.graphs]
+    for name in sorted({n for n in names if names.count(n) > 1}):
+        yield f"two graphs are called {name!r}"
+    if not names:
+        yield "it has no graph"
+    used = {n.op for g in module.graphs for n in g.walk()}
+    for op in sorted(used - module.ops.keys()):
+        yield f"{op} is not in its table of ops"
+    for op in sorted(module.ops.keys() - used):
+        yield f"{op} is in its table of ops, and no node has it"
+    for op, use in module.ops.items():
+        if use.version < 1 or not _is_text(use.signature):
+            yield f"{op} has version {use.version} and the signature {use.signature[:_LONGEST_TEXT]!r}"
+    for name in itertools.chain.from_iterable(module.producer.items()):
+        if not _is_text(name):
+            yield f"the producer {name!r} is not valid Unicode"
+
+
+def _names_are_text(graph: Graph, scope: _Scope) -> Iterator[str]:
     for name in (graph.name, *(i.name for i in graph.inputs)):
         if not _is_text(name):
             yield f"the name {name!r} is not valid Unicode"
 
 
-def _arguments_are_arguments(graph: Graph) -> Iterator[str]:
+def _arguments_are_arguments(graph: Graph, scope: _Scope) -> Iterator[str]:
     for number, node in enumerate(graph.nodes):
         for arg in node.args:
-            if why := _flaw(arg, _DEEPEST_ARGUMENT):
+            if type(arg) not in _SOUND and (why := _flaw(arg, DEEPEST_ARGUMENT)):
                 yield f"node {number} ({node.op}) has an argument that is {why}"
     for index, output in enumerate(graph.outputs):
         if isinstance(output.value, DimExpr | int) and (why := _flaw(output.value, 0)):
             yield f"output {index} is {why}"
+
+
+_SOUND = frozenset({Value, type(None), bool, float, Complex})
 
 
 def _flaw(arg: Argument, depth: int) -> str:
@@ -73,6 +158,8 @@ def _flaw(arg: Argument, depth: int) -> str:
 
 
 def _is_text(text: str) -> bool:
+    if text.isascii():
+        return True
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -80,15 +167,15 @@ def _is_text(text: str) -> bool:
     return True
 
 
-def _ops_have_names(graph: Graph) -> Iterator[str]:
+def _ops_have_names(graph: Graph, scope: _Scope) -> Iterator[str]:
     for op in sorted({n.op for n in graph.nodes}):
         if not _OP.fullmatch(op):
             yield f"{op!r} is not the name of an op, like aten.add.Tensor"
 
 
-def _defined_once(graph: Graph) -> Iterator[str]:
+def _defined_once(graph: Graph, scope: _Scope) -> Iterator[str]:
     seen: set[int] = set()
-    for value in _definitions(graph):
+    for value in scope.values:
         if value.id < 0:
             yield f"%{value.id} has a negative number"
         if value.id in seen:
@@ -96,19 +183,22 @@ def _defined_once(graph: Graph) -> Iterator[str]:
         seen.add(value.id)
 
 
-def _defined_before_use(graph: Graph) -> Iterator[str]:
-    known = {i.value.id: i.value.type for i in graph.inputs}
+def _defined_before_use(graph: Graph, scope: _Scope) -> Iterator[str]:
+    known = {i.value.id: i.value for i in graph.inputs}
     for node in graph.nodes:
         for value in node.operands():
-            if value.id not in known:
+            definition = known.get(value.id)
+            if definition is None:
                 yield f"%{value.id} is used before it is defined in `{_shown(node)}`"
-            elif known[value.id] != value.type:
+            elif definition is not value and definition != value:
                 yield f"%{value.id} has another type where it is used in `{_shown(node)}` than where it is defined"
-        known.update((r.id, r.type) for r in node.results if r is not None)
+        for result in node.results:
+            if result is not None:
+                known[result.id] = result
     for value in graph.output_values():
         if value.id not in known:
             yield f"output %{value.id} is never defined"
-        elif known[value.id] != value.type:
+        elif known[value.id] != value:
             yield f"output %{value.id} has another type than where it is defined"
 
 
@@ -117,8 +207,8 @@ def _shown(node: Node) -> str:
     return text if len(text) <= _LONGEST_TEXT else text[: _LONGEST_TEXT - 3] + "..."
 
 
-def _symbols_have_names(graph: Graph) -> Iterator[str]:
-    seen: set[str] = set()
+def _symbols_have_names(graph: Graph, scope: _Scope) -> Iterator[str]:
+    seen: set[str] = set(scope.outer)
     for name in (s.name for s in graph.symbols):
         if not (name.isascii() and name.isidentifier()) or keyword.iskeyword(name) or name in {"min", "max"}:
             yield f"{name!r} cannot be the name of a symbol"
@@ -127,20 +217,20 @@ def _symbols_have_names(graph: Graph) -> Iterator[str]:
         seen.add(name)
 
 
-def _symbols_declared(graph: Graph) -> Iterator[str]:
-    declared = {s.name for s in graph.symbols}
+def _symbols_declared(graph: Graph, scope: _Scope) -> Iterator[str]:
+    declared = scope.outer | {s.name for s in graph.symbols}
     used: set[str] = set()
-    for value in _definitions(graph):
-        if isinstance(value.type, TensorType):
-            used.update(*map(free_symbols, (*value.type.shape, *(value.type.strides or ()))))
-    for node in graph.nodes:
-        used.update(*(free_symbols(e.expr) for e in _expressions(node.args)))
+    for _, type_ in scope.types:
+        if isinstance(type_, TensorType):
+            used.update(*map(free_symbols, (*type_.shape, *(type_.strides or ()))))
+    for expression in {e.expr for n in graph.nodes for a in n.args for e in _expressions(a)}:
+        used |= free_symbols(expression)
     used.update(*(free_symbols(o.value.expr) for o in graph.outputs if isinstance(o.value, DimExpr)))
     for name in sorted(used - declared):
         yield f"symbol {name} is used but not declared"
 
 
-def _symbols_have_a_source(graph: Graph) -> Iterator[str]:
+def _symbols_have_a_source(graph: Graph, scope: _Scope) -> Iterator[str]:
     for symbol in graph.symbols:
         index, dim = symbol.source
         if not 0 <= index < len(graph.inputs):
@@ -152,33 +242,34 @@ def _symbols_have_a_source(graph: Graph) -> Iterator[str]:
             yield f"symbol {symbol.name} cannot be read from input {index}, dimension {dim}"
         if symbol.hi is not None and symbol.hi < symbol.lo:
             yield f"symbol {symbol.name} has the empty range [{symbol.lo}, {symbol.hi}]"
+        if any(not -(2**63) <= bound < 2**63 for bound in (symbol.lo, symbol.hi or 0)):
+            yield f"symbol {symbol.name} has a range beyond 64 bits"
 
 
-def _dims_are_sizes(graph: Graph) -> Iterator[str]:
-    for value in _definitions(graph):
-        if not isinstance(value.type, TensorType):
+def _dims_are_sizes(graph: Graph, scope: _Scope) -> Iterator[str]:
+    for value, type_ in scope.types:
+        if not isinstance(type_, TensorType):
             continue
-        for dim in (*value.type.shape, *(value.type.strides or ())):
+        for dim in (*type_.shape, *(type_.strides or ())):
             if not is_normal(dim):
                 yield f"%{value.id} has the dimension {dim!r}, which is not in normal form"
             elif isinstance(dim, int) and not 0 <= dim < 2**63:
                 yield f"%{value.id} has the dimension {dim}"
 
 
-def _strides_match_rank(graph: Graph) -> Iterator[str]:
-    for value in _definitions(graph):
-        strides = value.type.strides if isinstance(value.type, TensorType) else None
-        if strides is not None and len(strides) != value.tensor.rank:
-            yield f"%{value.id} has {len(strides)} strides for {value.tensor.rank} dimensions"
+def _strides_match_rank(graph: Graph, scope: _Scope) -> Iterator[str]:
+    for value, type_ in scope.types:
+        if isinstance(type_, TensorType) and type_.strides is not None and len(type_.strides) != type_.rank:
+            yield f"%{value.id} has {len(type_.strides)} strides for {type_.rank} dimensions"
 
 
-def _devices_have_names(graph: Graph) -> Iterator[str]:
-    for value in _definitions(graph):
-        if isinstance(value.type, TensorType) and not _DEVICE.fullmatch(value.type.device):
-            yield f"%{value.id} is on {value.type.device!r}, which is not a device like cpu or cuda:0"
+def _devices_have_names(graph: Graph, scope: _Scope) -> Iterator[str]:
+    for value, type_ in scope.types:
+        if isinstance(type_, TensorType) and not _DEVICE.fullmatch(type_.device):
+            yield f"%{value.id} is on {type_.device!r}, which is not a device like cpu or cuda:0"
 
 
-def _roles_fit(graph: Graph) -> Iterator[str]:
+def _roles_fit(graph: Graph, scope: _Scope) -> Iterator[str]:
     for index, role in enumerate(i.role for i in graph.inputs):
         if role in _NO_INPUT_ROLES:
             yield f"input {index} has the role {role}, which only outputs have"
@@ -187,7 +278,7 @@ def _roles_fit(graph: Graph) -> Iterator[str]:
             yield f"output {index} has the role {role}, which only inputs have"
 
 
-def _mutations_fit(graph: Graph) -> Iterator[str]:
+def _mutations_fit(graph: Graph, scope: _Scope) -> Iterator[str]:
     for output in graph.outputs:
         if (output.role is Role.mutation) != (output.target is not None):
             yield f"an output of role {output.role} has target {output.target}"
@@ -202,7 +293,7 @@ def _mutations_fit(graph: Graph) -> Iterator[str]:
             yield f"a mutation overwrites input {output.target} with a value of another type"
 
 
-def _aliases_fit(graph: Graph) -> Iterator[str]:
+def _aliases_fit(graph: Graph, scope: _Scope) -> Iterator[str]:
     for index, output in enumerate(graph.outputs):
         if output.aliases is None:
             continue
@@ -215,11 +306,6 @@ def _tensor_type(value: object) -> TensorType | None:
     return value.type if isinstance(value, Value) and isinstance(value.type, TensorType) else None
 
 
-def _definitions(graph: Graph) -> Iterator[Value]:
-    yield from (i.value for i in graph.inputs)
-    yield from (r for n in graph.nodes for r in n.results if r is not None)
-
-
 def _expressions(arg: object) -> Iterator[DimExpr]:
     if isinstance(arg, DimExpr):
         yield arg
@@ -228,7 +314,7 @@ def _expressions(arg: object) -> Iterator[DimExpr]:
             yield from _expressions(item)
 
 
-_Rule: TypeAlias = Callable[[Graph], Iterator[str]]
+_Rule: TypeAlias = Callable[[Graph, _Scope], Iterator[str]]
 
 _RULES_OF_FORM: tuple[_Rule, ...] = (_names_are_text, _arguments_are_arguments, _ops_have_names, _dims_are_sizes)
 """What the other rules, and the text that they show, rely on."""

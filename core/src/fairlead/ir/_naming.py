@@ -1,0 +1,48 @@
+"""What the canonical form leaves out or renames: names of symbols, numbers of values, ordinals of devices."""
+
+from __future__ import annotations
+
+import msgspec
+
+from fairlead.ir._model import Graph, ScalarType, Symbol, TensorType, Type
+from fairlead.ir.dims import Dim, rename
+
+
+class Naming:
+    """Canonical names for the symbols and devices of one graph; a region shares those of the graph around it.
+
+    Symbols are numbered in the order of the places they are read from, because the order in which an expression shows
+    its symbols depends on their names. The ordinals of devices are numbered in the order in which they occur: two ranks
+    that run one program on ``cuda:0`` and ``cuda:1`` have the same graph.
+    """
+
+    def __init__(self, graph: Graph, outer: Naming | None = None) -> None:
+        self._symbols: dict[str, str] = dict(outer._symbols) if outer else {}
+        self._devices: dict[str, str] = outer._devices if outer else {}
+        first = len(self._symbols)
+        ordered = sorted(graph.symbols, key=_place)
+        self._symbols |= {s.name: f"s{first + i}" for i, s in enumerate(ordered)}
+        self.symbols = tuple(msgspec.structs.replace(s, name=self._symbols[s.name]) for s in ordered)
+
+    def dim(self, dim: Dim) -> Dim:
+        return rename(dim, self._symbols) if self._symbols else dim
+
+    def device(self, name: str) -> str:
+        kind, colon, _ = name.partition(":")
+        if not colon:
+            return name
+        if name not in self._devices:
+            self._devices[name] = f"{kind}:{sum(d.partition(':')[0] == kind for d in self._devices)}"
+        return self._devices[name]
+
+    def type(self, type_: Type) -> Type:
+        if isinstance(type_, ScalarType):
+            return type_
+        shape = tuple(map(self.dim, type_.shape))
+        strides = None if type_.strides is None else tuple(map(self.dim, type_.strides))
+        return TensorType(type_.dtype, shape, strides, self.device(type_.device))
+
+
+def _place(symbol: Symbol) -> tuple[int, int, int, float]:
+    index, dim = symbol.source
+    return index, -1 if dim is None else dim, symbol.lo, float("inf") if symbol.hi is None else symbol.hi
