@@ -20,6 +20,7 @@ graph @forward inference {
 from fairlead.ir import dims
 from fairlead.ir._builder import Builder
 from fairlead.ir._canonical import fingerprint
+from fairlead.ir._diff import Change, Diff, Difference, diff
 from fairlead.ir._file import File, read, write
 from fairlead.ir._model import (
     IR_VERSION,
@@ -55,8 +56,11 @@ __all__ = [
     "IR_VERSION",
     "Argument",
     "Builder",
+    "Change",
     "Complex",
     "DType",
+    "Diff",
+    "Difference",
     "Dim",
     "DimExpr",
     "File",
@@ -76,6 +80,7 @@ __all__ = [
     "Token",
     "Type",
     "Value",
+    "diff",
     "dims",
     "fingerprint",
     "from_bytes",
