@@ -132,7 +132,7 @@ def _matched(
     yield from zip(range(stop_a, len(a)), range(stop_b, len(b)), strict=True)
 
 
-def _opcodes(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[tuple[str, int, int, int, int]]:
+def _opcodes(a: Sequence[Hashable], b: Sequence[Hashable]) -> Sequence[tuple[str, int, int, int, int]]:
     return difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes()
 
 
