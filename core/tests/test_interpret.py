@@ -209,10 +209,10 @@ def test_random_numbers_come_from_torch() -> None:
 def test_attention_takes_rows_that_are_not_dense() -> None:
     heads = t("f32", 1, 2, 5, 4)
     q, k, v = (Value(i, heads) for i in range(3))
-    graph = one("nn.scaled_dot_product_attention", (q, k, v, None, 0.0, False, 0.5), heads, q, k, v)
+    out = Value(3, heads)
+    node = Node("nn.scaled_dot_product_attention", (q, k, v, None, 0.0, False, 0.5), (out, None))
+    graph = Graph("g", Kind.inference, (Input(q), Input(k), Input(v)), (node,), (Output(out),))
     given = [torch.randn(1, 2, 4, 5).transpose(2, 3) for _ in range(3)]
-    node = graph.nodes[0]
-    graph = Graph("g", Kind.inference, graph.inputs, (Node(node.op, node.args, (node.result, None)),), graph.outputs)
     with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
         wanted = torch.nn.functional.scaled_dot_product_attention(*given)
     torch.testing.assert_close(run(verify(graph), given)[0], wanted)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias, TypeVar
 
 from fairlead.errors import VerificationError
+from fairlead.ir._calls import calls_fit_signatures
 from fairlead.ir._model import (
     Argument,
     Complex,
@@ -330,4 +331,5 @@ _RULES_OF_MEANING: tuple[_Rule, ...] = (
     _roles_fit,
     _mutations_fit,
     _aliases_fit,
+    calls_fit_signatures,
 )
