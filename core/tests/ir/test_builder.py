@@ -16,7 +16,7 @@ def test_a_graph_with_every_kind_of_input_and_output() -> None:
     n = b.symbol("n", 0)
     b.input("i64", "n", Role.symbol)
     b.output(b.op("aten.add.Tensor", count, 1, 1, to=count.type), Role.mutation, target=count)
-    b.output(b.op("aten.expand.default", x, [n, "x", 4], False, to="f32[n, b, 4] strides[0, 4, 1]"), aliases=x)
+    b.output(b.op("my.expand.default", x, [n, "x", 4], False, to="f32[n, b, 4] strides[0, 4, 1]"), aliases=x)
     b.output(n)
     b.output(7)
     b.output(None, Role.saved)
@@ -28,7 +28,7 @@ def test_a_graph_with_every_kind_of_input_and_output() -> None:
         '  in %1 buffer "norm.count" : i64[]\n'
         '  in %2 symbol "n" : i64\n'
         "  %3 = aten.add.Tensor(%1, 1, 1) : i64[]\n"
-        '  %4 = aten.expand.default(%0, [<n>, "x", 4], false) : f32[n, b, 4] strides[0, 4, 1]\n'
+        '  %4 = my.expand.default(%0, [<n>, "x", 4], false) : f32[n, b, 4] strides[0, 4, 1]\n'
         "  out %3 mutation -> in1\n"
         "  out %4 user aliases in0\n"
         "  out <n> user\n"
@@ -41,7 +41,7 @@ def test_a_graph_with_every_kind_of_input_and_output() -> None:
 def test_python_values_are_attributes() -> None:
     b = Builder()
     x = b.input("f32[2]")
-    b.op("aten._to_copy.default", x, DType.bf16, None, Token("device", "cpu"), True, [1, [2.5, "a"]], 1 - 2j, to=x.type)
+    b.op("my.op.default", x, DType.bf16, None, Token("device", "cpu"), True, [1, [2.5, "a"]], 1 - 2j, to=x.type)
     (node,) = b.graph().nodes
     assert node.args == (
         x,

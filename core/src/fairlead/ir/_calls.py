@@ -21,7 +21,7 @@ class _Call(NamedTuple):
     regions: int
 
 
-def calls_fit_signatures(graph: Graph) -> Iterator[str]:
+def calls_fit_signatures(graph: Graph, scope: object) -> Iterator[str]:
     """One line for each node with too many or too few arguments, results or regions, or an argument of another kind."""
     for number, node in enumerate(graph.nodes):
         call = _call(node.op)
