@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from fairlead.ir import DType, TensorType, Token, Value, dims
+from fairlead.ir import DimExpr, DType, TensorType, Token, Value, dims
 from fairlead.passes._nodes import shape_argument
 from fairlead.passes._rewrite import Emitter
 
@@ -18,7 +18,7 @@ class Ops:
     def unary(self, op: str, x: Value) -> Value:
         return self.emit(f"aten.{op}.default", (x,), plain(x.tensor))
 
-    def binary(self, op: str, x: Value, y: Value | float) -> Value:
+    def binary(self, op: str, x: Value, y: Value | DimExpr | float) -> Value:
         tail = (1,) if op in ("add", "sub") else ()
         return self.emit(f"aten.{op}.Tensor", (x, y, *tail), plain(x.tensor, _broadcast(x, y)))
 
@@ -27,9 +27,32 @@ class Ops:
         return self.emit(f"aten.{op}.Tensor", (x, y), type_)
 
     def where(self, condition: Value, x: Value, y: Value) -> Value:
-        """The elements of ``x`` or ``y``, of which one has the shape of the result."""
-        shape = max(x.tensor.shape, y.tensor.shape, key=len)
+        """The elements of ``x`` where the condition holds, of ``y`` elsewhere."""
+        shape = _broadcast_shapes(_broadcast(x, y), condition.tensor.shape)
         return self.emit("aten.where.self", (condition, x, y), plain(x.tensor, shape))
+
+    def pick(self, condition: Value, x: Value | float, y: Value | float) -> Value:
+        """As `where`, with a number for one of the two."""
+        like = x if isinstance(x, Value) else y
+        assert isinstance(like, Value), "one of the two is a tensor"
+        return self.where(condition, *(v if isinstance(v, Value) else self.full(like, (), v) for v in (x, y)))
+
+    def both(self, x: Value, y: Value) -> Value:
+        """Where two conditions hold."""
+        return self.emit("aten.logical_and.default", (x, y), plain(x.tensor, _broadcast(x, y)))
+
+    def clamp(self, x: Value, low: float, high: float) -> Value:
+        """Between two numbers; nan stays nan."""
+        return self.pick(self.compare("gt", x, high), high, self.pick(self.compare("lt", x, low), low, x))
+
+    def gather(self, x: Value, axis: int, index: Value) -> Value:
+        return self.emit("aten.gather.default", (x, axis, index, False), plain(x.tensor, index.tensor.shape))
+
+    def select(self, x: Value, index: Value) -> Value:
+        """Elements of a vector, in the shape of the index, whose elements are all valid."""
+        flat = self.view(index, (dims.product(index.tensor.shape),))
+        found = self.emit("aten.index_select.default", (x, 0, flat), plain(x.tensor, flat.tensor.shape))
+        return self.view(found, index.tensor.shape)
 
     def full(self, like: Value, shape: tuple[dims.Dim, ...], fill: float) -> Value:
         layout, device = Token("layout", "strided"), Token("device", like.tensor.device)
@@ -43,6 +66,9 @@ class Ops:
         return self.emit("aten.arange.start_step", args, type_)
 
     def reduce(self, op: str, x: Value, axes: tuple[int, ...]) -> Value:
+        """Over these dimensions, which stay as ones; over none of them it is ``x`` itself."""
+        if not axes:
+            return x
         shape = tuple(1 if i in axes else d for i, d in enumerate(x.tensor.shape))
         tail = () if op.startswith("amax") else (None,)
         overload = {"sum": "sum.dim_IntList", "mean": "mean.dim", "amax": "amax.default"}[op]
@@ -85,9 +111,12 @@ def plain(t: TensorType, shape: tuple[dims.Dim, ...] | None = None) -> TensorTyp
     return msgspec.structs.replace(t, shape=t.shape if shape is None else shape, strides=None)
 
 
-def _broadcast(x: Value, y: Value | float) -> tuple[dims.Dim, ...]:
+def _broadcast(x: Value, y: Value | DimExpr | float) -> tuple[dims.Dim, ...]:
+    return _broadcast_shapes(x.tensor.shape, y.tensor.shape if isinstance(y, Value) else ())
+
+
+def _broadcast_shapes(a: tuple[dims.Dim, ...], b: tuple[dims.Dim, ...]) -> tuple[dims.Dim, ...]:
     """The shape of an element-wise result; dimensions that are not 1 are taken to agree."""
-    a, b = x.tensor.shape, y.tensor.shape if isinstance(y, Value) else ()
     rank = max(len(a), len(b))
     a, b = (1,) * (rank - len(a)) + a, (1,) * (rank - len(b)) + b
     return tuple(n if m == 1 else m for m, n in zip(a, b, strict=True))
