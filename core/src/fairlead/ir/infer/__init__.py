@@ -11,7 +11,6 @@ most of what a decomposition leaves over. Sizes come out in the normal form of `
 
 from fairlead.ir.infer._compare import Finding, Verdict, compare_types, verify_types
 from fairlead.ir.infer._promotion import promoted, result_dtype
-from fairlead.ir.infer._rule import Rule
 from fairlead.ir.infer._table import RULES, infer
 
-__all__ = ["Finding", "RULES", "Rule", "Verdict", "compare_types", "infer", "promoted", "result_dtype", "verify_types"]
+__all__ = ["Finding", "RULES", "Verdict", "compare_types", "infer", "promoted", "result_dtype", "verify_types"]
