@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import torch
 
+from fairlead._control_flow import call_of
 from fairlead._torch_types import TORCH_DTYPES
 from fairlead.errors import IRFormatError
 from fairlead.ir import (
@@ -134,6 +135,7 @@ def in_clean_thread(function: Callable[[], R]) -> R:
 class _Writer:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
+        self.modules: dict[str, torch.fx.GraphModule] = {}
         self.fx = torch.fx.Graph()
         self.env: dict[int, torch.fx.Node] = {}
         self.dims: dict[dims.Dim, Any] = {}
@@ -145,9 +147,31 @@ class _Writer:
         for node in self.graph.nodes:
             self._node(node)
         self.fx.output(tuple(self._argument(o.value) for o in self.graph.outputs))
-        return torch.fx.GraphModule({}, self.fx, class_name=f"fairlead_{self.graph.name}")
+        return self._module()
+
+    def write_region(self, *, is_condition: bool) -> torch.fx.GraphModule:
+        """The body of control flow, whose results lie in memory as declared, because those of branches have to agree.
+
+        The condition of a loop is one truth value, not a tuple.
+        """
+        for i, item in enumerate(self.graph.inputs):
+            self.env[item.value.id] = self.fx.placeholder(f"in_{i}")
+        for node in self.graph.nodes:
+            self._node(node)
+        outputs = [self._laid_out(self._argument(o.value), o.value) for o in self.graph.outputs]
+        if is_condition:
+            self.fx.output(self._truth(outputs[0], self.graph.outputs[0].value))
+        else:
+            self.fx.output(tuple(outputs))
+        return self._module()
+
+    def _module(self) -> torch.fx.GraphModule:
+        return torch.fx.GraphModule(self.modules, self.fx, class_name=f"fairlead_{self.graph.name}")
 
     def _node(self, node: Node) -> None:
+        if node.regions:
+            self._results(node, self._with_regions(node))
+            return
         target, names = _target(node.op)
         if len(node.args) != len(names):
             raise IRFormatError(
@@ -162,7 +186,32 @@ class _Writer:
             target = getattr(torch.ops.aten, node.op.split(".")[1])
         positional = [a for a, name in zip(args, names, strict=True) if name is None]
         keywords = {name: a for a, name in zip(args, names, strict=True) if name is not None}
-        result = self.fx.call_function(target, tuple(positional), keywords)
+        self._results(node, self.fx.call_function(target, tuple(positional), keywords))
+
+    def _with_regions(self, node: Node) -> torch.fx.Node:
+        regions = []
+        for index, region in enumerate(node.regions):
+            name = f"region_{len(self.modules)}"
+            is_condition = node.op == "hop.while_loop" and index == 0
+            self.modules[name] = _Writer(region).write_region(is_condition=is_condition)
+            regions.append(self.fx.get_attr(name))
+        args = [self._argument(a) for a in node.args]
+        if node.op == "hop.cond":
+            args[0] = self._truth(args[0], node.args[0])
+        call = call_of(node.op, args, regions)
+        if call is None:
+            raise IRFormatError(
+                f"the op {node.op} has no meaning with regions",
+                where=f"torch {torch.__version__}; {node.location or 'unknown line'}",
+                next="use an op of control flow that the opset has",
+            )
+        return self.fx.call_function(*call)
+
+    def _truth(self, outcome: Any, given: Argument) -> Any:
+        """A truth value: of an integer, whether it is not zero."""
+        return outcome if isinstance(given, Value) else self.fx.call_function(operator.ne, (outcome, 0))
+
+    def _results(self, node: Node, result: torch.fx.Node) -> None:
         if len(node.results) == 1 and not _returns_list(node.op):
             if node.results[0] is not None:
                 self.env[node.results[0].id] = result
@@ -171,8 +220,10 @@ class _Writer:
             if value is not None:
                 self.env[value.id] = self.fx.call_function(operator.getitem, (result, index))
 
-    def _laid_out(self, arg: Any, given: Argument) -> Any:
-        """An operand of an op that reads memory as it lies, with the strides that the op was captured with."""
+    def _laid_out(self, arg: Any, given: object) -> Any:
+        """A value that is read as it lies in memory, with the strides that its type has."""
+        if isinstance(given, tuple):
+            return [self._laid_out(a, g) for a, g in zip(arg, given, strict=True)]
         if not isinstance(given, Value) or not isinstance(given.type, TensorType):
             return arg
         strides = given.type.strides if given.type.strides is not None else row_major(given.type.shape)
@@ -266,6 +317,8 @@ def _target(op: str) -> tuple[Callable[..., Any], tuple[str | None, ...]]:
 
 @functools.cache
 def _returns_list(op: str) -> bool:
+    if op.startswith("hop."):
+        return True
     if op in _OWN:
         return op.startswith("nn.scaled_dot_product_attention")
     function, _ = _target(op)

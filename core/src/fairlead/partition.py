@@ -19,7 +19,7 @@ from fairlead.ir import (
     TensorType,
     symbols_in,
 )
-from fairlead.passes import draws_random_numbers, shown_views
+from fairlead.passes import draws, shown_views
 from fairlead.placement import NodePlacement, Why
 
 __all__ = ["DRAWS", "NO_RANDOM_NUMBERS", "Assignment", "Part", "assign", "split", "verdict"]
@@ -29,6 +29,9 @@ DRAWS = "eager"
 Parts that are too small to fuse."""
 
 NO_RANDOM_NUMBERS = Support.no("random numbers")
+
+_GENERATOR_STATE = frozenset({"hop.run_and_save_rng_state", "hop.run_with_rng_state"})
+"""Ops that read or set the state of torch's own generator."""
 
 _LEAST_NODES = 4
 
@@ -52,11 +55,14 @@ class Part(msgspec.Struct, frozen=True):
 
 
 def verdict(backend: Backend[object], node: Node, kind: str) -> Support:  # type: ignore[type-var]
-    """What the backend's capabilities and its ``supports`` say of a node. What ``supports`` raises passes through."""
+    """What the backend's capabilities and its ``supports`` say of a node. What ``supports`` raises passes through.
+
+    A node with regions is run by one backend as a whole: it has to take every node in them as well.
+    """
     capabilities = backend.capabilities
     if kind != "inference" and not capabilities.training:
         return Support.no("no training graphs")
-    if draws_random_numbers(node.op) and not capabilities.rng:
+    if draws(node) and (not capabilities.rng or (node.op in _GENERATOR_STATE and backend.name != DRAWS)):
         return NO_RANDOM_NUMBERS
     symbolic = False
     for value in (*node.operands(), *(r for r in node.results if r is not None)):
@@ -70,7 +76,10 @@ def verdict(backend: Backend[object], node: Node, kind: str) -> Support:  # type
         symbolic = symbolic or not value.type.is_static
     if symbolic and not capabilities.dynamic_shapes:
         return Support.no("dynamic shapes")
-    return backend.supports(node)
+    answer = backend.supports(node)
+    inner = (verdict(backend, n, kind) for region in node.regions for n in region.nodes)
+    declined = next((a for a in inner if not a.accepted), None) if answer.accepted else None
+    return answer if declined is None else Support.no(f"in a region: {declined.reason}", declined.level)
 
 
 def assign(graph: Graph, first: str, fallback: Sequence[str], support: Callable[[str, Node], Support]) -> Assignment:
@@ -96,8 +105,13 @@ def assign(graph: Graph, first: str, fallback: Sequence[str], support: Callable[
             taker = next((n for n in fallback if support(n, node).accepted), "")
             why, reason = Why.declined, answer.reason or "no reason given"
         backends.append(taker)
-        placed.append(NodePlacement(node.op, taker, why, reason, node.location))
+        placed.append(NodePlacement(node.op, taker, why, reason, node.location, _within(node)))
     return Assignment(tuple(backends), tuple(placed))
+
+
+def _within(node: Node) -> tuple[str, ...]:
+    """The ops in a node's regions, from the outermost in."""
+    return tuple(op for region in node.regions for n in region.nodes for op in (n.op, *_within(n)))
 
 
 def split(graph: Graph, backends: Sequence[str], first: str) -> tuple[Part, ...]:
@@ -135,13 +149,13 @@ def _ready(waiting: _Waiting, name: str, known: set[int]) -> tuple[list[Node], _
     left: _Waiting = []
     a_draw_waits = False
     for node, owner in waiting:
-        draws = draws_random_numbers(node.op)
-        if owner == name and all(v.id in known for v in node.operands()) and not (draws and a_draw_waits):
+        is_draw = draws(node)
+        if owner == name and all(v.id in known for v in node.operands()) and not (is_draw and a_draw_waits):
             taken.append(node)
             known.update(r.id for r in node.results if r is not None)
         else:
             left.append((node, owner))
-            a_draw_waits = a_draw_waits or draws
+            a_draw_waits = a_draw_waits or is_draw
     return taken, left
 
 

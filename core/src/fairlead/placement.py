@@ -26,13 +26,17 @@ class Why(enum.StrEnum):
 
 
 class NodePlacement(msgspec.Struct, frozen=True):
-    """One node: the backend that runs it, why, and the line of the user's program that it stems from."""
+    """One node: the backend that runs it, why, and the line of the user's program that it stems from.
+
+    ``within``: the ops in the regions of a node of control flow, which run where the node does.
+    """
 
     op: str
     backend: str
     why: Why
     reason: str = ""
     location: Location | None = None
+    within: tuple[str, ...] = ()
 
 
 class PartPlacement(msgspec.Struct, frozen=True):

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.testing._internal.two_tensor import TwoTensor
 
-from fairlead._capture._fx import Uncapturable, type_of
+from fairlead._capture._types import Uncapturable, type_of
 
 from .conftest import Compile
 

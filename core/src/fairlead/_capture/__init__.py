@@ -13,7 +13,8 @@ import torch
 
 from fairlead._capture import _torch
 from fairlead._capture._corrections import correct_types
-from fairlead._capture._fx import Uncapturable, graph_of
+from fairlead._capture._fx import graph_of
+from fairlead._capture._types import Uncapturable
 from fairlead.ir import Graph, Kind, Output, Role
 
 __all__ = ["Captured", "Sink", "capture"]

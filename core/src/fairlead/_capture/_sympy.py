@@ -28,6 +28,35 @@ def stride_of(value: Any) -> dims.Dim:
     return dims.normalize(_text(value.node.expr.replace(_is_at_least_one, _without_one)))
 
 
+def truth_of(value: Any) -> dims.Dim:
+    """The integer expression that is 1 where a torch.SymBool holds and 0 where it does not."""
+    return dims.normalize(_truth(value.node.expr))
+
+
+def _truth(expr: Any) -> str:
+    name = type(expr).__name__
+    if name in ("BooleanTrue", "BooleanFalse"):
+        return str(int(name == "BooleanTrue"))
+    if name == "Not":
+        return f"(1 - {_truth(expr.args[0])})"
+    if name in ("And", "Or"):
+        return f"{'min' if name == 'And' else 'max'}({', '.join(map(_truth, expr.args))})"
+    if name not in _COMPARISONS:
+        return _no(expr)
+    a, b = map(_text, expr.args)
+    return _COMPARISONS[name].format(a=a, b=b)
+
+
+_COMPARISONS = {
+    "StrictGreaterThan": "min(max({a} - ({b}), 0), 1)",
+    "GreaterThan": "min(max({a} - ({b}) + 1, 0), 1)",
+    "StrictLessThan": "min(max({b} - ({a}), 0), 1)",
+    "LessThan": "min(max({b} - ({a}) + 1, 0), 1)",
+    "Unequality": "min(max({a} - ({b}), {b} - ({a})), 1)",
+    "Equality": "(1 - min(max({a} - ({b}), {b} - ({a})), 1))",
+}
+
+
 def _is_at_least_one(expr: Any) -> bool:
     return type(expr).__name__ == "Max" and len(expr.args) == 2 and any(a == 1 for a in expr.args)
 

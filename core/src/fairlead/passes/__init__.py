@@ -8,8 +8,8 @@ from fairlead.passes._decompose import DECOMPOSABLE, decompose
 from fairlead.passes._fold import Evaluate, Folded, fold_constants, fold_tensors
 from fairlead.passes._hoist import Hoisted, hoist
 from fairlead.passes._memory import layout_sensitive, shown_views, view_overwritten_inputs
-from fairlead.passes._random import draws_random_numbers, split_dropout
-from fairlead.passes._rewrite import Emitter, Replacement, Rule, by_op, rewrite
+from fairlead.passes._random import draws, draws_random_numbers, split_dropout
+from fairlead.passes._rewrite import Emitter, Replacement, Rule, by_op, rewrite, substitute
 
 __all__ = [
     "DECOMPOSABLE",
@@ -22,6 +22,7 @@ __all__ = [
     "by_op",
     "canonicalize",
     "decompose",
+    "draws",
     "draws_random_numbers",
     "eliminate_common_subexpressions",
     "fold_constants",
@@ -32,6 +33,7 @@ __all__ = [
     "remove_dead_nodes",
     "rewrite",
     "shown_views",
+    "substitute",
     "view_overwritten_inputs",
     "split_dropout",
 ]

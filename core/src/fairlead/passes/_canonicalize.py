@@ -18,6 +18,7 @@ from fairlead.passes._dead import remove_dead_nodes
 from fairlead.passes._memory import drop_clones, show_views
 from fairlead.passes._nodes import logical_same, operand, shape_argument, unless_equal
 from fairlead.passes._random import drawn
+from fairlead.passes._regions import in_regions
 from fairlead.passes._rewrite import Emitter, Replacement, Rule, by_op, rewrite
 from fairlead.passes._views import VIEW_RULES, merge_permutations
 
@@ -29,8 +30,9 @@ def canonicalize(graph: Graph) -> Graph:
     expand, select, slice, squeeze.dims, unsqueeze or split_with_sizes with complete non-negative arguments, factories
     as full or arange, scalar overloads as tensor overloads, device-specific attention kernels as
     ``nn.scaled_dot_product_attention``. A clone stays only where it is what keeps an output apart from another value;
-    a view that an output is, is read by nothing else.
+    a view that an output is, is read by nothing else. The same holds in regions.
     """
+    graph = in_regions(graph, canonicalize)
     graph = merge_permutations(drop_clones(rewrite(graph, by_op(_RULES))))
     return remove_dead_nodes(show_views(graph))
 

@@ -6,6 +6,7 @@ import msgspec
 
 from fairlead.ir import Argument, Graph, Kind, Node, TensorType, Value, dims
 from fairlead.passes._dead import remove_dead_nodes
+from fairlead.passes._regions import in_regions
 from fairlead.passes._rewrite import Emitter, Replacement, rewrite
 
 LINEAR = "aten.linear.default"
@@ -19,6 +20,7 @@ def recognize_composites(graph: Graph) -> Graph:
     """
     if graph.kind is Kind.backward:
         return graph
+    graph = in_regions(graph, recognize_composites)
     return remove_dead_nodes(rewrite(graph, _Linear(graph)))
 
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import msgspec
 
 from fairlead.ir import Graph, Node
+from fairlead.passes._regions import in_regions
 
 
 def remove_dead_nodes(graph: Graph) -> Graph:
     """Without nodes whose results nobody uses; unused results of the others become None.
 
-    Before: any graph. After: each node has a result that a later node or an output uses. Inputs and outputs stay.
+    Before: any graph. After: each node has a result that a later node or an output uses, in regions too. Inputs and
+    outputs stay.
     """
+    graph = in_regions(graph, remove_dead_nodes)
     live = {v.id for v in graph.output_values()}
     kept: list[Node] = []
     for node in reversed(graph.nodes):

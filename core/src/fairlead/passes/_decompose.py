@@ -25,6 +25,7 @@ def decompose(graph: Graph, keeps: Collection[str]) -> Graph:
     """
     if "*" in keeps:
         return graph
+    graph = in_regions(graph, lambda region: decompose(region, keeps))
     unwanted = DECOMPOSABLE - set(keeps)
 
     def rule(node: Node, emit: Emitter) -> Replacement | None:

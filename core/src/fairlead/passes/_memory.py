@@ -44,7 +44,7 @@ def layout_sensitive(op: str) -> bool:
 
     Reinterpretations of memory, and ops that we do not know.
     """
-    return op in _LAYOUT_SENSITIVE or op.partition(".")[0] not in ("aten", "prims", "nn")
+    return op in _LAYOUT_SENSITIVE or op.partition(".")[0] not in ("aten", "prims", "nn", "hop")
 
 
 def is_view(op: str) -> bool:

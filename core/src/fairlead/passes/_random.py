@@ -47,11 +47,17 @@ def draws_random_numbers(op: str) -> bool:
     return namespace in ("aten", "nn", "prims") and rest.partition(".")[0] in _RANDOM
 
 
+def draws(node: Node) -> bool:
+    """Whether a node's results depend on the generator's state, or on drawing in one of its regions."""
+    return draws_random_numbers(node.op) or any(draws(n) for region in node.regions for n in region.nodes)
+
+
 def split_dropout(graph: Graph) -> Graph:
     """The graph with each dropout as a mask that torch draws, and two products.
 
     Before: ``aten.native_dropout.default``. After: ``nn.bernoulli.default(size, p, dtype, device)``, whose numbers
-    equal those of eager's dropout under the same seed, because both fill a mask with ``bernoulli_(1 - p)``.
+    equal those of eager's dropout under the same seed, because both fill a mask with ``bernoulli_(1 - p)``. Regions
+    stay as they are: control flow that draws is run by torch as a whole.
     """
     return remove_dead_nodes(rewrite(graph, _dropout))
 

@@ -1,0 +1,68 @@
+"""Which symbols a graph uses, their ranges, and where they are read from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import torch
+
+from fairlead._capture._types import Uncapturable
+from fairlead.ir import Input, Node, Output, ScalarType, Symbol, TensorType, symbols_in
+
+Ranges = dict[str, tuple[int, int | None]]
+
+
+def ranges_of(gm: torch.fx.GraphModule) -> Ranges:
+    """The range of each symbol, from the shape environment of the first symbolic size that the graph shows."""
+    for node in gm.graph.nodes:
+        for number in _symbolic(node.meta.get("val")):
+            known = number.node.shape_env.var_to_range
+            return {str(s): (_bound(r.lower, 0) or 0, _bound(r.upper, None)) for s, r in known.items()}
+    return {}
+
+
+def _symbolic(value: Any) -> Iterator[torch.SymInt]:
+    if isinstance(value, torch.SymInt):
+        yield value
+    elif isinstance(value, torch.Tensor):
+        sizes: tuple[Any, ...] = tuple(value.shape)
+        yield from (d for d in sizes if isinstance(d, torch.SymInt))
+
+
+def _bound(value: Any, default: int | None) -> int | None:
+    if not getattr(value, "is_Integer", False):
+        return default
+    number = int(value)
+    return number if abs(number) < 2**62 else default
+
+
+def sources_of(inputs: Sequence[Input]) -> dict[str, tuple[int, int | None]]:
+    """The input, and the dimension of it, that shows each symbol; inputs that are integers come first."""
+    sources: dict[str, tuple[int, int | None]] = {}
+    for index, item in enumerate(inputs):
+        if isinstance(item.value.type, ScalarType) and item.name.isidentifier():
+            sources.setdefault(item.name, (index, None))
+    for index, item in enumerate(inputs):
+        if isinstance(item.value.type, TensorType):
+            for axis, d in enumerate(item.value.type.shape):
+                if isinstance(d, str) and d.isidentifier():
+                    sources.setdefault(d, (index, axis))
+    return sources
+
+
+def used_symbols(inputs: Iterable[Input], nodes: Iterable[Node], outputs: Iterable[Output]) -> frozenset[str]:
+    """The names of the symbols that a graph uses in types and arguments."""
+    return symbols_in(*(i.value for i in inputs), *nodes, *(o.value for o in outputs))
+
+
+def symbols_of(
+    inputs: Sequence[Input], nodes: Sequence[Node], outputs: Sequence[Output], ranges: Ranges
+) -> tuple[Symbol, ...]:
+    """The symbols that a graph uses; `Uncapturable` where one has no source among its inputs."""
+    sources = sources_of(inputs)
+    used = used_symbols(inputs, nodes, outputs)
+    missing = sorted(used - sources.keys())
+    if missing:
+        raise Uncapturable(f"the size {missing[0]}, which is known only after data has been computed")
+    return tuple(Symbol(s, *ranges.get(s, (0, None)), sources[s]) for s in sources if s in used)
