@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
+import msgspec
 import torch
 
 from fairlead._control_flow import call_of
@@ -32,6 +33,7 @@ from fairlead.ir import (
     Value,
     dims,
     row_major,
+    symbols_in,
 )
 from fairlead.passes import layout_sensitive
 
@@ -132,9 +134,14 @@ def in_clean_thread(function: Callable[[], R]) -> R:
     return outcome.result()
 
 
+def _copied(carry: Any) -> Any:
+    return carry.clone() if isinstance(carry, torch.Tensor) else carry
+
+
 class _Writer:
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, outer: Sequence[str] = ()) -> None:
         self.graph = graph
+        self.outer = outer
         self.modules: dict[str, torch.fx.GraphModule] = {}
         self.fx = torch.fx.Graph()
         self.env: dict[int, torch.fx.Node] = {}
@@ -150,12 +157,14 @@ class _Writer:
         return self._module()
 
     def write_region(self, *, is_condition: bool) -> torch.fx.GraphModule:
-        """The body of control flow, whose results lie in memory as declared, because those of branches have to agree.
+        """The body of control flow, which takes the symbols of the graph around it as further arguments.
 
+        Its results lie in memory as declared, because those of branches have to agree.
         The condition of a loop is one truth value, not a tuple.
         """
         for i, item in enumerate(self.graph.inputs):
             self.env[item.value.id] = self.fx.placeholder(f"in_{i}")
+        self.dims = {name: self.fx.placeholder(f"symbol_{name}") for name in self.outer}
         for node in self.graph.nodes:
             self._node(node)
         outputs = [self._laid_out(self._argument(o.value), o.value) for o in self.graph.outputs]
@@ -184,20 +193,49 @@ class _Writer:
             args = [self._laid_out(a, given) for a, given in zip(args, node.args, strict=True)]
         if _number_for_tensor(node):  # torch picks the overload that takes the number
             target = getattr(torch.ops.aten, node.op.split(".")[1])
+        written = _written(node.op)
+        copies = [self._cloned(args, index) for index in written]
         positional = [a for a, name in zip(args, names, strict=True) if name is None]
         keywords = {name: a for a, name in zip(args, names, strict=True) if name is not None}
-        self._results(node, self.fx.call_function(target, tuple(positional), keywords))
+        result = self.fx.call_function(target, tuple(positional), keywords)
+        if written:
+            self._results_of_writing(node, result, [c for copy in copies for c in copy])
+        else:
+            self._results(node, result)
+
+    def _cloned(self, args: list[Any], index: int) -> list[torch.fx.Node]:
+        """The tensors of an argument that an op writes to, as copies that stand in for them."""
+        arg = args[index]
+        copies = [
+            self.fx.call_function(torch.clone, (a,)) for a in (arg if isinstance(arg, list) else [arg]) if a is not None
+        ]
+        args[index] = (copies if isinstance(arg, list) else copies[0]) if copies else arg
+        return copies
+
+    def _results_of_writing(self, node: Node, result: torch.fx.Node, copies: Sequence[torch.fx.Node]) -> None:
+        """Bind the op's own results, and then what it has written."""
+        own = len(node.results) - len(copies)
+        returned = msgspec.structs.replace(node, results=node.results[:own])
+        self._results(returned, result)
+        for value, copy in zip(node.results[own:], copies, strict=True):
+            if value is not None:
+                self.env[value.id] = copy
 
     def _with_regions(self, node: Node) -> torch.fx.Node:
+        free = sorted(symbols_in(*node.regions))
         regions = []
         for index, region in enumerate(node.regions):
             name = f"region_{len(self.modules)}"
             is_condition = node.op == "hop.while_loop" and index == 0
-            self.modules[name] = _Writer(region).write_region(is_condition=is_condition)
+            self.modules[name] = _Writer(region, free).write_region(is_condition=is_condition)
             regions.append(self.fx.get_attr(name))
         args = [self._argument(a) for a in node.args]
         if node.op == "hop.cond":
             args[0] = self._truth(args[0], node.args[0])
+        if node.op == "hop.while_loop":  # torch's compilers refuse a carry that shares memory with another operand
+            args[0] = [self.fx.call_function(_copied, (a,)) for a in args[0]]
+        if isinstance(args[-1], list):
+            args[-1] += map(self._dim, free)
         call = call_of(node.op, args, regions)
         if call is None:
             raise IRFormatError(
@@ -313,6 +351,15 @@ def _target(op: str) -> tuple[Callable[..., Any], tuple[str | None, ...]]:
         ) from error
     target = torch.ops.aten.reshape.default if op == "aten.view.default" else found
     return target, tuple(a.name if a.kwarg_only else None for a in found._schema.arguments)
+
+
+@functools.cache
+def _written(op: str) -> tuple[int, ...]:
+    """The parameters that an op writes to, by position; most write to none."""
+    if op in _OWN:
+        return ()
+    parameters = _target(op)[0]._schema.arguments  # type: ignore[attr-defined]
+    return tuple(i for i, p in enumerate(parameters) if p.alias_info is not None and p.alias_info.is_write)
 
 
 @functools.cache

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 import torch
@@ -15,16 +14,8 @@ from fairlead._capture._types import Uncapturable, type_of
 from .conftest import Compile
 
 
-def branch(x: Tensor) -> Any:
-    return torch.cond(x.sum() > 0, lambda y: y + 1, lambda y: y - 1, (x,))
-
-
 def in_halves(x: Tensor) -> Tensor:
     return x.to(torch.complex32)
-
-
-def conjugated(x: Tensor) -> Tensor:
-    return torch.complex(x, x).conj()
 
 
 def past_the_view(x: Tensor) -> Tensor:
@@ -42,9 +33,7 @@ def mean_size(x: Tensor) -> Tensor:
 @pytest.mark.parametrize(
     ("function", "x", "dynamic", "reason"),
     [
-        (branch, torch.ones(4), None, "the higher-order operator cond"),
         (in_halves, torch.ones(4), None, "the dtype torch.complex32"),
-        (conjugated, torch.ones(4), None, "a lazily conjugated or negated tensor"),
         (past_the_view, torch.arange(4.0), None, "as_strided of a view of an input"),
         (mean_size, torch.ones(4), True, "a symbolic number of type SymFloat"),
     ],
@@ -73,7 +62,6 @@ class Tagged(Tensor):
     [
         (torch.ones(2).as_subclass(Tagged), "a tensor subclass, Tagged"),
         (torch.eye(3).to_sparse(), "a tensor of layout torch.sparse_coo"),
-        (torch.eye(3, dtype=torch.complex64).conj(), "a lazily conjugated or negated tensor"),
         (torch.empty(2, dtype=torch.float8_e8m0fnu), "the dtype torch.float8_e8m0fnu"),
     ],
 )

@@ -15,5 +15,5 @@ def arguments_in_order(op: torch._ops.OpOverload, args: Sequence[Any], kwargs: M
         if position < len(args):
             out.append(args[position])
         else:
-            out.append(kwargs[parameter.name] if parameter.name in kwargs else parameter.default_value)
+            out.append(kwargs.get(parameter.name, parameter.default_value))
     return out

@@ -13,7 +13,7 @@ from fairlead._capture._arguments import arguments_in_order
 from fairlead._capture._higher_order import HIGHER_ORDER
 from fairlead._capture._locations import location_of
 from fairlead._capture._memory import read_from_base
-from fairlead._capture._symbols import ranges_of, symbols_of
+from fairlead._capture._symbols import ranges_of, sources_of, symbols_of
 from fairlead._capture._types import Uncapturable, dim, dimension, dtype_name, truth, type_of
 from fairlead.ir import (
     Argument,
@@ -63,9 +63,12 @@ _PHYSICAL = {"aten._conj.default": "aten._conj_physical.default", "aten._neg_vie
 class Reader:
     """The inputs, nodes, outputs and constants of an FX graph, as far as they have been read."""
 
-    def __init__(self, gm: torch.fx.GraphModule, roles: Sequence[tuple[Role, str]] = ()) -> None:
+    def __init__(
+        self, gm: torch.fx.GraphModule, roles: Sequence[tuple[Role, str]] = (), scope: frozenset[str] = frozenset()
+    ) -> None:
         self.gm = gm
         self.roles = roles
+        self.scope = scope
         self.values: dict[FxNode, Value] = {}
         self.inputs: list[Input] = []
         self.nodes: list[Node] = []
@@ -83,16 +86,18 @@ class Reader:
             else:
                 self.step(node, self.gm)
 
+    def inside(self, gm: torch.fx.GraphModule) -> Reader:
+        """A reader of a body, in which the symbols known here hold as well."""
+        return Reader(gm, (), self.scope | sources_of(self.inputs).keys())
+
     def step(self, node: FxNode, gm: torch.fx.GraphModule) -> None:
         """Read one node that is neither an input nor the output of its graph."""
         if node.op == "call_function":
             self._call(node, gm)
         elif node.op != "get_attr":
             raise Uncapturable(f"an FX node of kind {node.op}")
-        elif isinstance(found := attribute(gm, str(node.target)), torch.Tensor):
+        elif isinstance(found := operator.attrgetter(str(node.target))(gm), torch.Tensor):
             self.values[node] = self.constant(found, str(node.target))
-        elif not isinstance(found, torch.fx.GraphModule):
-            raise Uncapturable(f"an attribute of type {type(found).__name__}")
 
     def constant(self, tensor: torch.Tensor, name: str) -> Value:
         """A new value, for a tensor of the program itself."""
@@ -224,8 +229,3 @@ def _arguments(node: FxNode) -> list[Any]:
         if parameter.name == "dtype" and type(args[position]) is int:
             args[position] = node.meta["val"].dtype  # a schema gives its default dtype as a number
     return args
-
-
-def attribute(gm: torch.fx.GraphModule, name: str) -> Any:
-    """What a dotted name of a module names."""
-    return operator.attrgetter(name)(gm)

@@ -1,8 +1,8 @@
 """Higher-order operators: control flow as nodes with regions, nested regions inlined, random state as a value.
 
-A region is a closed graph. What its body takes from around it is an operand: tensors, in torch's order, then tensors
-that the bodies themselves hold, then those symbols that no dimension of a region's inputs shows. All regions of a
-node but the two of a loop's carries take the same operands.
+A region is a closed graph: the tensors that its body takes from around it are operands, in torch's order, then those
+that the bodies themselves hold. Symbols of the graph around it hold in it too; it declares only what it is given
+anew, the integers that a loop carries.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from torch.fx import Node as FxNode
 
 from fairlead._capture._arguments import arguments_in_order
 from fairlead._capture._locations import location_of
-from fairlead._capture._symbols import ranges_of, sources_of, symbols_of, used_symbols
+from fairlead._capture._mutating_ops import functionalized
+from fairlead._capture._symbols import ranges_of, symbols_of
 from fairlead._capture._types import Uncapturable, truth, type_of
 from fairlead.ir import (
     Argument,
-    DimExpr,
     DType,
     Graph,
     Input,
@@ -28,7 +28,6 @@ from fairlead.ir import (
     Node,
     Output,
     Role,
-    ScalarType,
     TensorType,
     Token,
     Value,
@@ -83,7 +82,7 @@ class _Bodies:
     def __init__(
         self, reader: Reader, gm: torch.fx.GraphModule, bodies: Sequence[Any], rest: Any, leading: Any = ()
     ) -> None:
-        self._readers = [_read_body(type(reader), gm, body) for body in bodies]
+        self._readers = [_read_body(reader, gm, body) for body in bodies]
         self.leading = tuple(reader.argument(a) for a in leading)
         kept = [a for a in rest if _is_tensor(a)]
         positions = [*range(len(leading)), *(len(leading) + i for i, a in enumerate(rest) if _is_tensor(a))]
@@ -95,37 +94,24 @@ class _Bodies:
                 for other, taken in zip(self._readers, inputs, strict=True):
                     value = item.value if other is self._readers[index] else other.typed(item.value.type)
                     taken.append(Input(value))
-        for name in self._missing(reader, inputs):
-            operands.append(DimExpr(name))
-            for body, taken in zip(self._readers, inputs, strict=True):
-                taken.append(Input(body.typed(ScalarType(DType.i64)), Role.symbol, name))
         self.operands = tuple(operands)
         self.regions = tuple(map(_region, self._readers, inputs))
-
-    def _missing(self, reader: Reader, inputs: Sequence[Sequence[Input]]) -> Iterator[str]:
-        """The symbols that a region uses and its inputs do not show, in the order in which the graph's inputs do."""
-        missing: set[str] = set()
-        for body, taken in zip(self._readers, inputs, strict=True):
-            missing |= used_symbols(taken, body.nodes, body.outputs) - sources_of(taken).keys()
-        known = [name for name in sources_of(reader.inputs) if name in missing]
-        yield from known
-        yield from sorted(missing - set(known))
 
 
 def _is_tensor(arg: Any) -> bool:
     return isinstance(arg, FxNode) and isinstance(arg.meta.get("val"), torch.Tensor)
 
 
-def _read_body(reader: type[Reader], gm: torch.fx.GraphModule, body: Any) -> Reader:
-    inner = reader(operator.attrgetter(str(body.target))(gm))
+def _read_body(reader: Reader, gm: torch.fx.GraphModule, body: Any) -> Reader:
+    inner = reader.inside(operator.attrgetter(str(body.target))(gm))
     inner.read()
     return inner
 
 
 def _region(body: Reader, inputs: Sequence[Input]) -> Graph:
-    """A body as a closed graph; its inputs are known by their place, but for symbols."""
+    """A body as a graph; its inputs are known by their place, but for the integers that a loop carries."""
     taken = tuple(i if i.role is Role.symbol else Input(i.value) for i in inputs)
-    symbols = symbols_of(taken, body.nodes, body.outputs, ranges_of(body.gm))
+    symbols = symbols_of(taken, body.nodes, body.outputs, ranges_of(body.gm), body.scope)
     return Graph("region", Kind.region, taken, tuple(body.nodes), tuple(body.outputs), symbols)
 
 
@@ -208,16 +194,14 @@ def _drawing(
     """The operands, the region and the results of one op that draws random numbers."""
     given = tuple(reader.argument(a) for a in arguments_in_order(op, args, kwargs))
     outer = tuple(dict.fromkeys(v for a in given for v in _values(a)))
-    body = type(reader)(reader.gm)
+    body = reader.inside(reader.gm)
     taken = [Input(body.typed(v.type)) for v in outer]
     inner = substitute(given, {o.id: i.value for o, i in zip(outer, taken, strict=True)})
     results = _drawn(reader, op, drawn)
     own = tuple(None if r is None else body.typed(r.type) for r in results)
     body.nodes.append(Node(str(op), inner, own))
     body.outputs.extend(Output(v) for v in own)
-    names = sorted(used_symbols(taken, body.nodes, body.outputs) - sources_of(taken).keys())
-    taken.extend(Input(body.typed(ScalarType(DType.i64)), Role.symbol, name) for name in names)
-    return (*outer, *map(DimExpr, names)), _region(body, taken), results
+    return outer, _region(body, taken), results
 
 
 def _drawn(reader: Reader, op: torch._ops.OpOverload, drawn: FxNode | None) -> tuple[Value | None, ...]:
@@ -247,6 +231,8 @@ HIGHER_ORDER: Mapping[str, Read] = {
     "scan": _scan,
     "map_impl": _map,
     "invoke_subgraph": _inline,
+    "auto_functionalized": functionalized,
+    "auto_functionalized_v2": functionalized,
     "run_and_save_rng_state": _save_rng_state,
     "run_with_rng_state": _run_with_rng_state,
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -51,17 +51,16 @@ def sources_of(inputs: Sequence[Input]) -> dict[str, tuple[int, int | None]]:
     return sources
 
 
-def used_symbols(inputs: Iterable[Input], nodes: Iterable[Node], outputs: Iterable[Output]) -> frozenset[str]:
-    """The names of the symbols that a graph uses in types and arguments."""
-    return symbols_in(*(i.value for i in inputs), *nodes, *(o.value for o in outputs))
-
-
 def symbols_of(
-    inputs: Sequence[Input], nodes: Sequence[Node], outputs: Sequence[Output], ranges: Ranges
+    inputs: Sequence[Input],
+    nodes: Sequence[Node],
+    outputs: Sequence[Output],
+    ranges: Ranges,
+    scope: Collection[str] = (),
 ) -> tuple[Symbol, ...]:
-    """The symbols that a graph uses; `Uncapturable` where one has no source among its inputs."""
+    """The symbols that a graph uses, but for those in scope; `Uncapturable` where one has no source in its inputs."""
     sources = sources_of(inputs)
-    used = used_symbols(inputs, nodes, outputs)
+    used = symbols_in(*(i.value for i in inputs), *nodes, *(o.value for o in outputs)).difference(scope)
     missing = sorted(used - sources.keys())
     if missing:
         raise Uncapturable(f"the size {missing[0]}, which is known only after data has been computed")
