@@ -47,6 +47,7 @@ from fairlead.ir._model import (
     symbols_in,
 )
 from fairlead.ir._module import from_bytes, module, to_bytes
+from fairlead.ir._parse import parse, parse_graph
 from fairlead.ir._tensors import TensorData
 from fairlead.ir._text import node_text, to_text, type_text
 from fairlead.ir._verify import verify
@@ -86,6 +87,8 @@ __all__ = [
     "from_bytes",
     "module",
     "node_text",
+    "parse",
+    "parse_graph",
     "read",
     "row_major",
     "symbols_in",

@@ -16,7 +16,7 @@ from fairlead.errors import ArgumentError, IRFormatError
 from fairlead.ir._locations import encode_locations, with_locations
 from fairlead.ir._messagepack import malformed
 from fairlead.ir._model import DType, Graph, Module, OpUse, TensorType
-from fairlead.ir._module import FORMAT, check_version, module
+from fairlead.ir._module import FORMAT, check_version, finish, module
 from fairlead.ir._random import Distribution, describe, draw, fits
 from fairlead.ir._safetensors import read_tensors, write_tensors
 from fairlead.ir._tensors import TensorData, tensor_data
@@ -143,7 +143,7 @@ def read(path: Path) -> File:
     whole = Module(graphs, manifest.ops, manifest.ir_version, manifest.producer)
     if _LOCATIONS in entries:
         whole = with_locations(whole, *_take(entries, _LOCATIONS, where))
-    verify(whole)
+    whole = finish(whole, where)
     graph = whole.graphs[0]
     inline: dict[int, TensorData] = {}
     random = _RandomWeights(_SEED, ())

@@ -10,6 +10,7 @@ import msgspec
 from fairlead.errors import IRVersionError
 from fairlead.ir._messagepack import malformed
 from fairlead.ir._model import IR_VERSION, Argument, Complex, DimExpr, Graph, Module, Node, OpUse, Token, Value
+from fairlead.ir._upgrade import CHANGES, upgrade
 from fairlead.ir._verify import verify
 from fairlead.ir._wire import WireGraph, decode_wire, pack_graph, unpack_graph
 
@@ -41,11 +42,11 @@ def module(*graphs: Graph, ops: Mapping[str, OpUse] | None = None, producer: Map
     >>> x, y = (Value(i, TensorType(DType.f32, (2,))) for i in range(2))
     >>> nodes = (Node("my.op.default", (x, 1.5), (y,)),)
     >>> module(Graph("main", Kind.inference, (Input(x),), nodes, (Output(y),))).ops
-    {'my.op.default': OpUse(version=1, signature='(Tensor, float) -> Tensor')}
+    {'my.op.default': OpUse(version=1, signature='my.op.default(Tensor, float) -> Tensor')}
     """
     seen = {n.op: n for g in reversed(graphs) for n in reversed(list(g.walk()))}
     known = ops or {}
-    table = {op: known.get(op) or OpUse(1, _shown(node)) for op, node in sorted(seen.items())}
+    table = {op: _known(op) or known.get(op) or OpUse(1, _shown(node)) for op, node in sorted(seen.items())}
     return Module(graphs, table, IR_VERSION, dict(_installed() if producer is None else producer))
 
 
@@ -76,7 +77,18 @@ def from_bytes(data: bytes, where: str = "bytes") -> Module:
     wire = decode_wire(data, _WireModule, where)
     ops = {op: OpUse(version, signature) for op, version, signature in wire.ops}
     graphs = tuple([unpack_graph(g, where) for g in wire.graphs])
-    return verify(Module(graphs, ops, wire.ir_version, dict(wire.producer)))
+    return finish(Module(graphs, ops, wire.ir_version, dict(wire.producer)), where)
+
+
+def finish(module: Module, where: str) -> Module:
+    """A module as it was read, upgraded to the current versions and verified."""
+    if not any(op in CHANGES or use.version != 1 for op, use in module.ops.items()):
+        return verify(module)
+    return verify(upgrade(module, where, {op: use for op in module.ops if (use := _known(op))}))
+
+
+def _known(op: str) -> OpUse | None:
+    return None
 
 
 def check_version(format_: str, version: tuple[int, int], where: str) -> None:
@@ -100,7 +112,7 @@ def _installed() -> dict[str, str]:
 
 def _shown(node: Node) -> str:
     results = ", ".join(map(_kind, node.results))
-    return f"({', '.join(map(_kind, node.args))}) -> {results if len(node.results) == 1 else f'({results})'}"
+    return f"{node.op}({', '.join(map(_kind, node.args))}) -> {results if len(node.results) == 1 else f'({results})'}"
 
 
 def _kind(arg: Argument) -> str:

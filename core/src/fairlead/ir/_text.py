@@ -23,7 +23,7 @@ from fairlead.ir._model import (
     Value,
 )
 
-_BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_.$-]*")
+_BARE = re.compile(r"[A-Za-z0-9_.$-]+")
 _BARE_TOKEN = re.compile(r"[A-Za-z0-9_.:-]+")
 
 

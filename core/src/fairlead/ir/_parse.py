@@ -1,0 +1,307 @@
+"""The text form read back: a recursive-descent parser, linear in the text, safe for text from anyone."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import NoReturn, TypeVar
+
+from fairlead.errors import IRFormatError
+from fairlead.ir._model import (
+    Argument,
+    Complex,
+    DimExpr,
+    DType,
+    Graph,
+    Input,
+    Kind,
+    Location,
+    Module,
+    Node,
+    OpUse,
+    Output,
+    Role,
+    ScalarType,
+    Symbol,
+    TensorType,
+    Token,
+    Type,
+    Value,
+)
+from fairlead.ir._module import check_version, finish, module
+from fairlead.ir._verify import verify
+from fairlead.ir._wire import DEEPEST_ARGUMENT, DEEPEST_REGION
+from fairlead.ir.dims import Dim
+
+E = TypeVar("E", DType, Kind, Role)
+
+_LARGEST = 1 << 28
+
+
+def parse(text: str, where: str = "text") -> Module:
+    """The module that `to_text` printed, upgraded and verified; a text without a header is a module of its graphs.
+
+    Raises `IRFormatError` with the line and column, `IRVersionError` for a newer version, `VerificationError`.
+
+    >>> parse('graph @main inference { in %0 user "x" : f32[2] out %0 user }').graph.inputs[0].name
+    'x'
+    """
+    return _Parser(text, where).module()
+
+
+def parse_graph(text: str, where: str = "text") -> Graph:
+    """The only graph of a text, verified: the inverse of `to_text`. Raises what `parse` raises."""
+    parser = _Parser(text, where)
+    graph = parser.graph("graph")
+    parser.end()
+    return verify(graph)
+
+
+# Each pattern starts with the space before it. Possessive, so that none backtracks over a long text.
+def _pattern(text: str) -> re.Pattern[str]:
+    return re.compile(r"\s*+" + text, re.ASCII)
+
+
+_STRING = r'"(?:[^"\\\n]|\\.)*+"'
+_FLOAT = r"-?(?:inf\b|nan\b|\d++(?:\.\d++(?:[eE][+-]?\d++)?|[eE][+-]?\d++))"
+_INT = r"-?\d{1,20}(?![\w.])"
+_PATTERNS = {
+    what: _pattern(text)
+    for what, text in {
+        "the end": r"\Z",
+        "the version": r"fairlead-ir (\d{1,9})\.(\d{1,9})\b",
+        "a producer": rf"producer\s+({_STRING})\s+({_STRING})",
+        "an op of the table": rf"op\s+([\w.]++)\s+(-?\d{{1,18}})\s+({_STRING})",
+        "a symbol": (
+            r"symbol\s+(\w++)\s+in\s*\[(-?\d{1,20}), (-?\d{1,20}|inf)\]\s+from\s+in(\d{1,18})(?:\.dim(\d{1,18}))?\b"
+        ),
+        "`graph @name kind {`": rf"graph\s+@([\w.$-]++|{_STRING})\s+(\w++)\s*+\{{",
+        "`region @name kind {`": rf"region\s+@([\w.$-]++|{_STRING})\s+(\w++)\s*+\{{",
+        "an input": rf"in\s+%(\d{{1,18}})\s+(\w++)\s+({_STRING})\s*+:",
+        "a type": (r"(\w++)(?:(\[)([^][\n]*+)\](?:\s+strides(\[)([^][\n]*+)\])?(?:\s+@(\w++(?::\d++)?))?)?"),
+        "an output": r"out\s",
+        "a role": r"(\w++)",
+        "a target": r"->\s*in(\d{1,18})\b",
+        "an alias": r"aliases\s+in(\d{1,18})\b",
+        "a result": r"(?:_(?![\w.])|%(\d{1,18}))",
+        "an op": r"([A-Za-z_][\w.]*+)\s*+\(",
+        "a location": (rf"loc\(({_STRING}):(-?\d{{1,18}})(?:\s+in\s+({_STRING}))?(?:\s+at\s+({_STRING}))?\)"),
+        "an argument": (
+            rf"(?:%(?P<value>\d{{1,18}})|(?P<float>{_FLOAT})|(?P<int>{_INT})|(?P<word>(?:none|true|false)\b)"
+            rf"|(?P<string>{_STRING})|(?P<list>\[)|<(?P<dim>[^<>\n]*+)>"
+            rf"|#complex<(?P<re>{_FLOAT}), (?P<im>{_FLOAT})>|#(?P<kind>\w++)<(?P<name>[\w.:-]++|{_STRING})>)"
+        ),
+        "_": r"_(?![\w.])",
+        **{mark: re.escape(mark) for mark in "{}[](),=:"},
+    }.items()
+}
+_WORDS: dict[str, Argument] = {"none": None, "true": True, "false": False}
+
+
+class _Parser:
+    def __init__(self, text: str, where: str) -> None:
+        self._text = text
+        self._at = self._last = 0
+        self._where = where
+        self._types: dict[str, Type] = {}
+        if len(text) > _LARGEST:
+            self._fail(f"{len(text)} characters, more than the {_LARGEST} that a text may have")
+
+    def module(self) -> Module:
+        header = self._maybe("the version")
+        if not header:
+            graphs = [self.graph("graph")]
+            while not self._maybe("the end"):
+                graphs.append(self.graph("graph"))
+            return verify(module(*graphs, producer={}))
+        version = int(header[1]), int(header[2])
+        check_version("fairlead-ir", version, self._where)
+        producer, ops, graphs = {}, {}, []
+        while found := self._maybe("a producer"):
+            producer[self._string(found[1])] = self._string(found[2])
+        while found := self._maybe("an op of the table"):
+            ops[found[1]] = OpUse(int(found[2]), self._string(found[3]))
+        while not self._maybe("the end"):
+            graphs.append(self.graph("graph"))
+        return finish(Module(tuple(graphs), ops, version, producer), self._where)
+
+    def end(self) -> None:
+        self._expect("the end")
+
+    def graph(self, keyword: str, depth: int = 0) -> Graph:
+        symbols = []
+        while found := self._maybe("a symbol"):
+            name, lo, hi, index, dim = found.groups()
+            source = int(index), None if dim is None else int(dim)
+            symbols.append(Symbol(name, int(lo), None if hi == "inf" else int(hi), source))
+        found = self._expect(f"`{keyword} @name kind {{`")
+        name = self._string(found[1]) if found[1][0] == '"' else found[1]
+        kind = self._enum(Kind, found[2])
+        values: dict[int, Value] = {}
+        inputs, nodes, outputs = [], [], []
+        while found := self._maybe("an input"):
+            role, label = self._enum(Role, found[2]), self._string(found[3])
+            inputs.append(Input(self._define(values, int(found[1]), self._type()), role, label))
+        while not self._peek("an output") and not self._peek("}"):
+            nodes.append(self._node(values, depth))
+        while self._maybe("an output"):
+            outputs.append(self._output(values))
+        self._expect("}")
+        return Graph(name, kind, tuple(inputs), tuple(nodes), tuple(outputs), tuple(symbols))
+
+    def _node(self, values: dict[int, Value], depth: int) -> Node:
+        numbers: list[str | None] = []
+        while found := self._maybe("a result"):
+            numbers.append(found[1])
+            if not self._maybe(","):
+                break
+        if numbers:
+            self._expect("=")
+        op = self._expect("an op")[1]
+        args = self._arguments(values, ")", 0)
+        types: list[Type | None] = []
+        for i in range(len(numbers)):
+            self._expect("," if i else ":")
+            types.append(None if self._maybe("_") else self._type())
+        results = []
+        for number, type_ in zip(numbers, types, strict=True):
+            if (number is None) != (type_ is None):
+                self._fail("a result and its type are both _ or neither")
+            results.append(None if number is None or type_ is None else self._define(values, int(number), type_))
+        location = self._location()
+        return Node(op, args, tuple(results), location, self._regions(depth) if self._maybe("{") else ())
+
+    def _regions(self, depth: int) -> tuple[Graph, ...]:
+        if depth == DEEPEST_REGION:
+            self._fail(f"regions nested more than {DEEPEST_REGION} deep")
+        regions = []
+        while not self._maybe("}"):
+            regions.append(self.graph("region", depth + 1))
+        return tuple(regions)
+
+    def _location(self) -> Location | None:
+        found = self._maybe("a location")
+        if not found:
+            return None
+        file, line, function, path = found.groups()
+        texts = ["" if t is None else self._string(t) for t in (file, function, path)]
+        return Location(texts[0], int(line), texts[1], texts[2])
+
+    def _output(self, values: dict[int, Value]) -> Output:
+        value = self._argument(values, 0)
+        if isinstance(value, bool) or not isinstance(value, Value | DimExpr | int | None):
+            self._fail(f"an output that is a {type(value).__name__}")
+        role = self._enum(Role, self._expect("a role")[1])
+        target, aliases = self._maybe("a target"), self._maybe("an alias")
+        return Output(value, role, int(target[1]) if target else None, int(aliases[1]) if aliases else None)
+
+    def _arguments(self, values: dict[int, Value], close: str, depth: int) -> tuple[Argument, ...]:
+        if self._maybe(close):
+            return ()
+        args = [self._argument(values, depth)]
+        while self._maybe(","):
+            args.append(self._argument(values, depth))
+        self._expect(close)
+        return tuple(args)
+
+    def _argument(self, values: dict[int, Value], depth: int) -> Argument:
+        found = self._expect("an argument")
+        text: str = found[found.lastgroup or 0]
+        match found.lastgroup:
+            case "value":
+                if int(text) not in values:
+                    self._fail(f"%{text} is used before it is defined")
+                return values[int(text)]
+            case "float":
+                return float(text)
+            case "int":
+                return int(text)
+            case "word":
+                return _WORDS[text]
+            case "string":
+                return self._string(text)
+            case "dim":
+                return DimExpr(text)
+            case "im":
+                return Complex(float(found["re"]), float(text))
+            case "name":
+                return Token(found["kind"], self._string(text) if text[0] == '"' else text)
+        if depth == DEEPEST_ARGUMENT:
+            self._fail(f"lists nested more than {DEEPEST_ARGUMENT} deep")
+        return self._arguments(values, "]", depth + 1)
+
+    def _type(self) -> Type:
+        found = self._expect("a type")
+        known = self._types.get(found[0])
+        if known is None:
+            known = self._types[found[0]] = self._new_type(found)
+        return known
+
+    def _new_type(self, found: re.Match[str]) -> Type:
+        dtype = self._enum(DType, found[1])
+        if not found[2]:
+            return ScalarType(dtype)
+        strides = _dims(found[5]) if found[4] else None
+        return TensorType(dtype, _dims(found[3]), strides, found[6] or "cpu")
+
+    def _define(self, values: dict[int, Value], number: int, type_: Type) -> Value:
+        if number in values:
+            self._fail(f"%{number} is defined twice")
+        value = values[number] = Value(number, type_)
+        return value
+
+    def _string(self, quoted: str) -> str:
+        try:
+            text: str = json.loads(quoted)
+        except ValueError as error:
+            self._fail(f"a string with {error}")
+        return text
+
+    def _enum(self, enum: type[E], text: str) -> E:
+        try:
+            return enum(text)
+        except ValueError:
+            self._fail(f"{text[:80]!r}, which is no {enum.__name__.lower()}")
+
+    def _peek(self, what: str) -> re.Match[str] | None:
+        return _PATTERNS[what].match(self._text, self._at)
+
+    def _maybe(self, what: str) -> re.Match[str] | None:
+        found = _PATTERNS[what].match(self._text, self._at)
+        if found:
+            self._last, self._at = self._at, found.end()
+        return found
+
+    def _expect(self, what: str) -> re.Match[str]:
+        found = self._maybe(what)
+        if found is None:
+            rest = self._text[self._at : self._at + 200].lstrip()
+            self._last = self._at
+            self._fail(f"{rest[:40]!r} where {what if len(what) > 1 else f'`{what}`'} belongs")
+        return found
+
+    def _fail(self, what: str) -> NoReturn:
+        at = len(self._text) - len(self._text[self._last :].lstrip())
+        line, column = self._text.count("\n", 0, at) + 1, at - self._text.rfind("\n", 0, at)
+        raise IRFormatError(
+            f"not the text of a graph: {what}",
+            where=f"{self._where}, line {line}, column {column}",
+            next="write the text again with fairlead.ir.to_text, or mend that line",
+        )
+
+
+def _dims(text: str) -> tuple[Dim, ...]:
+    """Sizes or strides between brackets; the commas of min and max do not separate them."""
+    dims, depth, start = [], 0, 0
+    for at, char in enumerate(text):
+        if char == "," and not depth:
+            dims.append(text[start:at])
+            start = at + 1
+        depth += (char == "(") - (char == ")")
+    if dims or text.strip():
+        dims.append(text[start:])
+    return tuple(_dim(d.strip()) for d in dims)
+
+
+def _dim(text: str) -> Dim:
+    return int(text) if re.fullmatch(r"-?\d{1,20}", text, re.ASCII) else text
