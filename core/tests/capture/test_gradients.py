@@ -119,3 +119,22 @@ def test_a_transformer_layer_learns_as_in_eager(dynamic: bool) -> None:
             assert relative_error(parameter.grad, wanted[name]) < 1e-6, name
         model.zero_grad()
     assert len(wanted) == 6
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("affine", [True, False])
+def test_batch_norm_learns_under_autocast(training: bool, affine: bool) -> None:
+    """Torch's fake kernel promises statistics in half precision, and the real one returns and takes float32."""
+    torch.manual_seed(0)
+    torch._dynamo.reset()
+    model = torch.nn.Sequential(torch.nn.Conv1d(3, 4, 3), torch.nn.BatchNorm1d(4, affine=affine)).train(training)
+    run = fairlead.compile(model, backend="eager", fallback=(), max_fallback=0)
+    x = torch.randn(4, 3, 8)
+    found = []
+    for function in (model, run):
+        with torch.autocast("cpu", torch.bfloat16):
+            out = function(x)
+        found.append(torch.autograd.grad(out.float().square().sum(), list(model.parameters())))
+    for wanted, grad in zip(*found, strict=True):
+        assert grad.dtype is torch.float32
+        assert relative_error(grad, wanted) < 1e-6

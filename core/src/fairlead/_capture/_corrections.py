@@ -8,9 +8,21 @@ import msgspec
 
 from fairlead.ir import Argument, DType, Graph, Node, Value
 
-_FORWARD = frozenset({"aten.native_layer_norm.default", "aten.native_group_norm.default"})
-_BACKWARD = {"aten.native_layer_norm_backward.default": (3, 4, 5), "aten.native_group_norm_backward.default": (2, 3, 4)}
-"""Where the backward takes the mean, the reciprocal deviation and the weight."""
+_FORWARD = {
+    "aten.native_layer_norm.default": (2,),
+    "aten.native_group_norm.default": (1,),
+    "aten._native_batch_norm_legit_functional.default": (1, 2, 3, 4),
+    "aten._native_batch_norm_legit_no_training.default": (1, 2, 3, 4),
+    "aten._native_batch_norm_legit.no_stats": (1, 2),
+}
+"""Where a norm takes what decides the dtype of its statistics, its second and third result."""
+
+_BACKWARD = {
+    "aten.native_layer_norm_backward.default": (3, 4, (5,)),
+    "aten.native_group_norm_backward.default": (2, 3, (4,)),
+    "aten.native_batch_norm_backward.default": (5, 6, (2, 3, 4)),
+}
+"""Where the backward takes the mean and the reciprocal deviation, and what decides their dtype."""
 
 _REDUCED = (DType.f16, DType.bf16)
 
@@ -19,7 +31,7 @@ def correct_types(graph: Graph) -> Graph:
     """The graph with the dtypes that the CPU's kernels really return.
 
     A norm of a half-precision input with float32 weights, as under autocast, returns its statistics in float32; the
-    fake kernels say half precision (torch 2.8 to 2.13, ``native_layer_norm`` and ``native_group_norm``).
+    fake kernels say half precision (torch 2.8 to 2.13; layer, group and batch norm).
     """
     wrong = {v.id: v for node in graph.nodes for v in _statistics(node) if v.tensor.dtype in _REDUCED}
     if not wrong:
@@ -39,18 +51,16 @@ def correct_types(graph: Graph) -> Graph:
 def _statistics(node: Node) -> Iterator[Value]:
     """The mean and reciprocal deviation of a CPU norm of half-precision values with float32 weights."""
     if node.op in _FORWARD:
-        found, weight, data = node.results[1:3], _norm_weight(node), node.args[0]
+        found, deciding = node.results[1:3], _FORWARD[node.op]
     elif node.op in _BACKWARD:
-        mean, rstd, at = _BACKWARD[node.op]
-        found, weight, data = (node.args[mean], node.args[rstd]), node.args[at], node.args[0]  # type: ignore[assignment]
+        mean, rstd, deciding = _BACKWARD[node.op]
+        found = (node.args[mean], node.args[rstd])  # type: ignore[assignment]
     else:
         return
-    if _dtype(data) in _REDUCED and _dtype(weight) is DType.f32 and _device(data) == "cpu":
+    data = node.args[0]
+    wide = any(_dtype(node.args[i]) is DType.f32 for i in deciding)
+    if _dtype(data) in _REDUCED and wide and _device(data) == "cpu":
         yield from (v for v in found if isinstance(v, Value))
-
-
-def _norm_weight(node: Node) -> Argument:
-    return node.args[2] if node.op == "aten.native_layer_norm.default" else node.args[1]
 
 
 def _dtype(arg: Argument) -> DType | None:
