@@ -2,7 +2,9 @@
 
 Each of 24 architectures is captured, decomposed for a backend that keeps no composite and draws no random numbers, and
 interpreted. Outputs, gradients and updated buffers are compared with those of the model in float64, and so are
-eager's: ours may be off by four times as much as eager's, and by one rounding of the mode's dtype.
+eager's: ours may be off by four times as much as eager's, and by one rounding of the mode's dtype. Where eager itself
+is far off, the row fails: it would show nothing. In train mode dropout is on, with the same seed everywhere: the masks
+are the same in float64, and the norms use and update their statistics.
 """
 
 from __future__ import annotations
@@ -34,6 +36,12 @@ Tensors = dict[str, torch.Tensor]
 
 MODES = {"eval": torch.float32, "train": torch.float32, "autocast": torch.bfloat16}
 """Each mode with the dtype that most of it computes in."""
+
+FAR_OFF = {"eval": 1e-4, "train": 1e-4, "autocast": 0.2}
+"""The error of eager from which on a comparison with it shows nothing."""
+
+_SET_BY_MODEL = {"input_values"}
+"""Inputs of which the model itself says, in training, whether they have a gradient (Wav2Vec2)."""
 
 FACTOR = 4.0
 """How many times eager's own error ours may be."""
@@ -94,7 +102,7 @@ class Row(NamedTuple):
 
 def compare(name: str, mode: str) -> Row:
     """Run a model in eager, through the base-only backend, and in float64."""
-    module, inputs = architectures.build(name)
+    module, inputs = architectures.build(name, dropout=mode == "train")
     module.train(mode == "train")
     wide = {k: v.double() if v.is_floating_point() else v for k, v in inputs.items()}
     exact = _exact(_widened(module), wide)
@@ -126,7 +134,8 @@ def _judged(name: str, mode: str, graphs: list[Graph], exact: Tensors, eager: Te
     ratio, worst, mine, theirs, limit = max(rows)
     nodes = [n for g in graphs for n in g.nodes]
     ops = frozenset(n.op for n in nodes)
-    return Row(name, mode, len(graphs), len(nodes), worst, mine, theirs, limit, ratio <= 1, ops)
+    passed = ratio <= 1 and all(theirs < FAR_OFF[mode] for *_, theirs, _ in rows)
+    return Row(name, mode, len(graphs), len(nodes), worst, mine, theirs, limit, passed, ops)
 
 
 def _scales(exact: Tensors) -> dict[str, float]:
@@ -150,7 +159,7 @@ def _results(
     module: torch.nn.Module, inputs: Tensors, mode: str, prepare: Callable[[torch.nn.Module], Callable[..., Any]]
 ) -> Tensors:
     """Outputs, gradients of parameters and of inputs, and buffers after one step."""
-    given = {k: v.clone().requires_grad_(v.is_floating_point()) for k, v in inputs.items()}
+    given = {k: v.clone().requires_grad_(v.is_floating_point() and k not in _SET_BY_MODEL) for k, v in inputs.items()}
     torch.manual_seed(0)
     with torch.autocast("cpu", torch.bfloat16, enabled=mode == "autocast"):
         out = prepare(module)(**given)
