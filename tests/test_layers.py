@@ -15,7 +15,7 @@ CORE = REPOSITORY / "core/src/fairlead"
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors", "_messages"}),
     frozenset({"ir", "_torch_types"}),
-    frozenset({"backend"}),
+    frozenset({"backend", "numpy"}),
     frozenset({"_settings", "_plugins", "hooks"}),
     frozenset({"_contract", "_registry", "registry", "_options", "_hook_calls", "passes"}),
     frozenset({"placement", "_placement_table", "partition", "interpret", "_control_flow", "_eager"}),
@@ -114,6 +114,7 @@ LOADED = "import sys; import {module}; print(*(m for m in {forbidden!r} if m in 
     [
         ("fairlead", ("torch", "numpy", "pluggy", "typer")),
         ("fairlead.ir", ("torch", "numpy")),
+        ("fairlead.numpy", ("torch", "ml_dtypes")),
         ("fairlead.registry", ("torch", "numpy", "typer")),
         ("fairlead._cli", ("torch", "typer", "rich")),
         ("fairlead._cli.app", ("torch", "numpy")),

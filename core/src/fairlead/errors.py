@@ -24,7 +24,8 @@
     │   ├── SupportsError               FL501  the backend raised in ``supports``
     │   ├── CompileError                FL502  the backend raised in ``compile``
     │   ├── RunError                    FL503  the backend raised while running
-    │   └── ResultError                 FL504  the backend returned something else than declared
+    │   ├── ResultError                 FL504  the backend returned something else than declared
+    │   └── InterpretError              FL505  the NumPy interpreter lacks an op, or an op refuses its operands
     ├── IRError
     │   ├── IRFormatError               FL601  a file or text that is not well-formed IR
     │   ├── IRVersionError              FL602  written by a newer, unknown version
@@ -59,6 +60,7 @@ __all__ = [
     "IRError",
     "IRFormatError",
     "IRVersionError",
+    "InterpretError",
     "ModelNotFoundError",
     "OptionValueError",
     "OptionsError",
@@ -228,6 +230,12 @@ class ResultError(ExecutionError):
     """The executable returned another number of tensors, shape or dtype than the graph declares."""
 
     code = "FL504"
+
+
+class InterpretError(ExecutionError):
+    """An op that the NumPy interpreter has no meaning for, or that refuses its operands."""
+
+    code = "FL505"
 
 
 class IRError(FairleadError):

@@ -1,0 +1,180 @@
+"""Reading and writing by indices. An index that is out of range is an error; negative ones count from the end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fairlead.numpy._dtypes import Array, cast, wide
+from fairlead.numpy._table import Call, op
+from fairlead.numpy._views import axis
+
+Indices = Sequence[Array | None]
+
+
+def checked(index: Array, size: int, negative: bool = True) -> Array:
+    """Indices counted from the front; an IndexError where one is out of range."""
+    index = index.astype(np.int64)
+    low = -size if negative else 0
+    wrong = (index < low) | (index >= size)
+    if np.any(wrong):
+        raise IndexError(f"the index {int(index[wrong][0])} is out of range for {size} elements")
+    return np.where(index < 0, index + size, index)
+
+
+def _key(x: Array, indices: Indices) -> tuple[Any, ...]:
+    """The key as NumPy takes it: masks as positions, missing indices as whole dimensions."""
+    key: list[Any] = []
+    for index in indices:
+        if index is None:
+            key.append(slice(None))
+        elif index.dtype in (np.bool_, np.uint8):
+            sizes = x.shape[len(key) : len(key) + index.ndim]
+            if index.shape != sizes:
+                raise IndexError(f"a mask of shape {list(index.shape)} for dimensions of {list(sizes)}")
+            key += np.nonzero(index) if index.ndim else [np.flatnonzero(index)]
+        else:
+            key.append(checked(index, x.shape[len(key)]))
+    return tuple(key)
+
+
+@op("index.Tensor", "_unsafe_index.Tensor")
+def _index(call: Call, x: Array, indices: Indices) -> Array:
+    if not any(i is not None for i in indices):
+        return x
+    if x.ndim == 0:
+        x = np.reshape(x, (1,))
+    return x[_key(x, indices)]
+
+
+@op("index_put", "_unsafe_index_put")
+def _index_put(call: Call, x: Array, indices: Indices, values: Array, accumulate: bool = False) -> Array:
+    """Where one place is named twice, one of its values is written, or with ``accumulate`` the sum of all is added."""
+    shape = x.shape
+    if x.ndim == 0:
+        x = np.reshape(x, (1,))
+    out = np.array(wide(x)) if accumulate else np.array(x)
+    key = _key(x, indices)
+    if accumulate and out.dtype.kind != "b":
+        np.add.at(out, key, wide(values))
+    else:
+        _write(out, key, values)
+    return np.reshape(out, shape)
+
+
+def _write(out: Array, key: tuple[Any, ...], values: Array) -> None:
+    """An assignment, in which the values may have leading dimensions of one too many, as in ATen."""
+    target = out[key].shape
+    while values.ndim > len(target) and values.shape[0] == 1:
+        values = values[0]
+    out[key] = np.broadcast_to(values, target)
+
+
+@op("_unsafe_masked_index")
+def _masked_index(call: Call, x: Array, mask: Array, indices: Indices, fill: Any) -> Array:
+    clamped = [None if i is None else np.clip(i, 0, max(x.shape[d] - 1, 0)) for d, i in enumerate(indices)]
+    return np.where(mask, x[_key(x, clamped)], cast(fill, call.dtype)) if x.size else np.full(call.shape(), fill)
+
+
+@op("index_select", "index_select_backward")
+def _index_select(call: Call, x: Array, dim: int, index: Array) -> Array:
+    index = np.reshape(index, (-1,))
+    if x.ndim == 0:
+        checked(index, 1, negative=False)
+        return x
+    return np.take(x, checked(index, x.shape[dim], negative=False), dim)
+
+
+@op("gather")
+def _gather(call: Call, x: Array, dim: int, index: Array, sparse_grad: bool = False) -> Array:
+    return picked_along(x, dim, index)
+
+
+def picked_along(x: Array, dim: int, index: Array) -> Array:
+    """The elements that an index names along one dimension; along the others it may be shorter than the array."""
+    if x.ndim == 0 or index.ndim == 0:
+        return np.reshape(np.ravel(x)[checked(np.ravel(index), max(x.size, 1))], index.shape)
+    return x[places(index, dim, x.shape)]
+
+
+def places(index: Array, dim: int, shape: Sequence[int]) -> tuple[Array, ...]:
+    """The coordinates that an index names along one dimension."""
+    dim = axis(dim, len(shape))
+    found = list(np.indices(index.shape, sparse=True))
+    found[dim] = checked(index, shape[dim])
+    return tuple(found)
+
+
+@op("take")
+def _take(call: Call, x: Array, index: Array) -> Array:
+    return np.ravel(x)[checked(index, x.size)]
+
+
+@op("put")
+def _put(call: Call, x: Array, index: Array, source: Array, accumulate: bool = False) -> Array:
+    out = np.array(np.ravel(wide(x) if accumulate else x))
+    place, values = np.ravel(checked(index, x.size)), np.ravel(source)
+    if accumulate:
+        np.add.at(out, place, wide(values))
+    else:
+        out[place] = values
+    return np.reshape(out, x.shape)
+
+
+@op("nonzero")
+def _nonzero(call: Call, x: Array) -> Array:
+    return np.argwhere(x) if x.ndim else np.zeros((int(bool(x)), 0), np.int64)
+
+
+@op("nonzero_static")
+def _nonzero_static(call: Call, x: Array, size: int, fill_value: int = -1) -> Array:
+    found = np.argwhere(x)
+    out = np.full((size, x.ndim), fill_value, np.int64)
+    out[: len(found)] = found[:size]
+    return out
+
+
+@op("masked_select")
+def _masked_select(call: Call, x: Array, mask: Array) -> Array:
+    x, mask = np.broadcast_arrays(x, mask)
+    return x[mask]
+
+
+@op("masked_scatter")
+def _masked_scatter(call: Call, x: Array, mask: Array, source: Array) -> Array:
+    """The source's elements, in order, where the mask is true."""
+    x, mask = np.broadcast_arrays(x, mask)
+    count = int(np.count_nonzero(mask))
+    if count > source.size:
+        raise ValueError(f"{source.size} elements for {count} places")
+    out = np.array(x)
+    out[mask] = np.ravel(source)[:count]
+    return out
+
+
+@op("masked_scatter_backward")
+def _masked_scatter_backward(call: Call, grad: Array, mask: Array, sizes: Sequence[int]) -> Array:
+    grad, mask = np.broadcast_arrays(grad, mask)
+    out = np.zeros(int(np.prod(sizes, dtype=np.int64)), grad.dtype)
+    taken = grad[mask]
+    out[: len(taken)] = taken
+    return np.reshape(out, sizes)
+
+
+@op("index_fill.int_Scalar", "index_fill.int_Tensor")
+def _index_fill(call: Call, x: Array, dim: int, index: Array, value: Any) -> Array:
+    out = np.array(np.reshape(x, (1,)) if x.ndim == 0 else x)
+    rows = np.moveaxis(out, axis(dim, x.ndim), 0)
+    rows[checked(index, len(rows))] = cast(value, call.dtype)
+    return np.reshape(out, x.shape)
+
+
+@op("index_copy")
+def _index_copy(call: Call, x: Array, dim: int, index: Array, source: Array) -> Array:
+    out = np.array(np.reshape(x, (1,)) if x.ndim == 0 else x)
+    rows = np.moveaxis(out, axis(dim, x.ndim), 0)
+    given = np.reshape(source, (1,)) if source.ndim == 0 else source
+    rows[np.reshape(checked(index, len(rows)), (-1,))] = np.moveaxis(given, axis(dim, x.ndim), 0)
+    return np.reshape(out, x.shape)

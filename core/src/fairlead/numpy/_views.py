@@ -1,0 +1,241 @@
+"""Shapes: views, joins, repetitions, and what reads memory by the declared strides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fairlead.ir import DType
+from fairlead.numpy._dtypes import Array, cast, number, numpy_dtype
+from fairlead.numpy._table import Call, op
+
+
+def axis(dim: int, rank: int) -> int:
+    """A dimension counted from the front; a number has one dimension here, as everywhere in ATen."""
+    rank = max(rank, 1)
+    if not -rank <= dim < rank:
+        raise IndexError(f"there is no dimension {dim} of {rank}")
+    return dim % rank
+
+
+@op("view", "_unsafe_view", "reshape", "_reshape_copy", "view_copy")
+def _view(call: Call, x: Array, size: Sequence[int]) -> Array:
+    return np.reshape(x, tuple(size))
+
+
+@op("permute", "permute_copy")
+def _permute(call: Call, x: Array, order: Sequence[int]) -> Array:
+    return np.transpose(x, tuple(order))
+
+
+@op("transpose.int", "transpose_copy.int")
+def _transpose(call: Call, x: Array, a: int, b: int) -> Array:
+    return np.swapaxes(x, a, b) if x.ndim else x
+
+
+@op("t", "t_copy")
+def _t(call: Call, x: Array) -> Array:
+    return x.T
+
+
+@op("expand", "expand_copy")
+def _expand(call: Call, x: Array, size: Sequence[int], implicit: bool = False) -> Array:
+    lead = len(size) - x.ndim
+    full = [x.shape[i - lead] if n == -1 else n for i, n in enumerate(size)]
+    return np.broadcast_to(x, tuple(full))
+
+
+@op("unsqueeze", "unsqueeze_copy")
+def _unsqueeze(call: Call, x: Array, dim: int) -> Array:
+    return np.expand_dims(x, dim)
+
+
+@op("squeeze", "squeeze.dim", "squeeze.dims", "squeeze_copy", "squeeze_copy.dim", "squeeze_copy.dims")
+def _squeeze(call: Call, x: Array, dims: int | Sequence[int] | None = None) -> Array:
+    if dims is None:
+        return np.squeeze(x)
+    named = [axis(d, x.ndim) for d in ([dims] if isinstance(dims, int) else dims)]
+    return np.squeeze(x, tuple({d for d in named if x.ndim and x.shape[d] == 1}))
+
+
+@op("narrow_copy")
+def _narrow(call: Call, x: Array, dim: int, start: int, length: int) -> Array:
+    return np.take(x, range(start, start + length), dim)
+
+
+@op("select.int", "select_copy.int")
+def _select(call: Call, x: Array, dim: int, index: int) -> Array:
+    return np.take(x, index, axis(dim, x.ndim))
+
+
+def window(x: Array, dim: int, start: int | None, end: int | None, step: int) -> tuple[slice, ...]:
+    """The index of a slice of one dimension, whose bounds may be beyond it."""
+    return (slice(None),) * axis(dim, x.ndim) + (slice(start, end, step),)
+
+
+@op("slice.Tensor", "slice_copy.Tensor")
+def _slice(
+    call: Call, x: Array, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Array:
+    return x[window(x, dim, start, end, step)]
+
+
+@op("split_with_sizes", "split_with_sizes_copy", "unsafe_split_with_sizes")
+def _split(call: Call, x: Array, sizes: Sequence[int], dim: int = 0) -> tuple[Array, ...]:
+    if sum(sizes) != x.shape[dim]:
+        raise ValueError(f"the sizes {list(sizes)} do not add up to {x.shape[dim]}")
+    return tuple(np.split(x, np.cumsum(sizes)[:-1], dim)) if sizes else ()
+
+
+@op("split.Tensor")
+def _split_evenly(call: Call, x: Array, size: int, dim: int = 0) -> tuple[Array, ...]:
+    return tuple(np.split(x, range(size, x.shape[dim], size), dim)) if size else (x,)
+
+
+@op("unbind.int", "unbind_copy.int")
+def _unbind(call: Call, x: Array, dim: int = 0) -> tuple[Array, ...]:
+    return tuple(np.moveaxis(x, dim, 0))
+
+
+@op("diagonal", "diagonal_copy")
+def _diagonal(call: Call, x: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Array:
+    return np.diagonal(x, offset, dim1, dim2)
+
+
+@op("unfold", "unfold_copy")
+def _unfold(call: Call, x: Array, dim: int, size: int, step: int) -> Array:
+    if x.ndim == 0:
+        return np.reshape(x, (1,))[:size]
+    windows = np.lib.stride_tricks.sliding_window_view(x, size, axis(dim, x.ndim)) if size else None
+    if windows is None:
+        shape = list(x.shape)
+        shape[dim] = x.shape[dim] // step + 1
+        return np.empty((*shape, 0), x.dtype)
+    return windows[window(x, dim, None, None, step)]
+
+
+def _addresses(shape: Sequence[int], strides: Sequence[int], offset: int = 0) -> Array:
+    """For each element its distance from the start of memory."""
+    found = np.full((), offset, np.int64)
+    for size, stride in zip(shape, strides, strict=True):
+        found = found[..., None] + np.arange(size) * stride
+    return found
+
+
+def _memory(x: Array, strides: Sequence[int]) -> Array:
+    """The memory that an array lies in by its declared strides; what no element is in reads zero."""
+    addresses = _addresses(x.shape, strides)
+    memory = np.zeros(int(addresses.max(initial=-1)) + 1, x.dtype)
+    memory[addresses] = x
+    return memory
+
+
+@op("as_strided", "as_strided_copy")
+def _as_strided(call: Call, x: Array, size: Sequence[int], strides: Sequence[int], offset: int | None = None) -> Array:
+    return _memory(x, call.strides(0))[_addresses(size, strides, offset or 0)]
+
+
+@op("as_strided_scatter")
+def _as_strided_scatter(
+    call: Call, x: Array, source: Array, size: Sequence[int], strides: Sequence[int], offset: int | None = None
+) -> Array:
+    memory = _memory(x, call.strides(0))
+    memory[_addresses(size, strides, offset or 0)] = source
+    return memory[_addresses(x.shape, call.strides(0))]
+
+
+@op("view.dtype")
+def _view_dtype(call: Call, x: Array, dtype: DType) -> Array:
+    if x.ndim and x.shape[-1] > 1 and call.strides(0)[-1] != 1 and x.itemsize != dtype.itemsize:
+        raise ValueError("the last dimension is not dense, so that its elements cannot be joined or parted")
+    return np.ascontiguousarray(x).reshape(x.shape).view(numpy_dtype(dtype))
+
+
+@op("repeat")
+def _repeat(call: Call, x: Array, repeats: Sequence[int]) -> Array:
+    return np.tile(x, tuple(repeats))
+
+
+@op("flip")
+def _flip(call: Call, x: Array, dims: Sequence[int]) -> Array:
+    return np.flip(x, tuple(dims)) if x.ndim else x
+
+
+@op("roll")
+def _roll(call: Call, x: Array, shifts: Sequence[int], dims: Sequence[int] = ()) -> Array:
+    return np.roll(x, tuple(shifts), tuple(dims)) if dims else np.roll(x, shifts[0])
+
+
+@op("cat")
+def _cat(call: Call, tensors: Sequence[Array], dim: int = 0) -> Array:
+    parts = [t for t in tensors if t.shape != (0,)] or list(tensors[:1])
+    return np.concatenate([cast(t, call.dtype) for t in parts], dim)
+
+
+@op("stack")
+def _stack(call: Call, tensors: Sequence[Array], dim: int = 0) -> Array:
+    return np.stack([cast(t, call.dtype) for t in tensors], dim)
+
+
+def with_part(x: Array, index: Any, source: Array) -> Array:
+    """A copy with one part replaced."""
+    out = np.array(x)
+    out[index] = source
+    return out
+
+
+@op("select_scatter")
+def _select_scatter(call: Call, x: Array, source: Array, dim: int, index: int) -> Array:
+    return with_part(x, (slice(None),) * axis(dim, x.ndim) + (index,), cast(source, call.dtype))
+
+
+@op("slice_scatter")
+def _slice_scatter(
+    call: Call, x: Array, source: Array, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Array:
+    return with_part(x, window(x, dim, start, end, step), cast(source, call.dtype))
+
+
+@op("diagonal_scatter")
+def _diagonal_scatter(call: Call, x: Array, source: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Array:
+    where = np.diagonal(np.arange(x.size).reshape(x.shape), offset, dim1, dim2)
+    return with_part(np.ravel(x), where, source).reshape(x.shape)
+
+
+@op("select_backward")
+def _select_backward(call: Call, grad: Array, sizes: Sequence[int], dim: int, index: int) -> Array:
+    return with_part(np.zeros(sizes, grad.dtype), (slice(None),) * axis(dim, len(sizes)) + (index,), grad)
+
+
+@op("slice_backward")
+def _slice_backward(call: Call, grad: Array, sizes: Sequence[int], dim: int, start: int, end: int, step: int) -> Array:
+    out = np.zeros(sizes, grad.dtype)
+    return with_part(out, window(out, dim, start, end, step), grad)
+
+
+@op("tril")
+def _tril(call: Call, x: Array, diagonal: int = 0) -> Array:
+    return np.tril(x, diagonal)
+
+
+@op("triu")
+def _triu(call: Call, x: Array, diagonal: int = 0) -> Array:
+    return np.triu(x, diagonal)
+
+
+@op("constant_pad_nd")
+def _constant_pad(call: Call, x: Array, pad: Sequence[int], value: Any = 0) -> Array:
+    """Two numbers a dimension, the last dimension first; negative ones cut away."""
+    before, after = [0] * x.ndim, [0] * x.ndim
+    for i in range(len(pad) // 2):
+        before[-1 - i], after[-1 - i] = pad[2 * i], pad[2 * i + 1]
+    shape = tuple(n + b + a for n, b, a in zip(x.shape, before, after, strict=True))
+    out = np.full(shape, cast(number(value), call.dtype))
+    inner = tuple(
+        slice(max(b, 0), max(b, 0) + n + min(b, 0) + min(a, 0)) for n, b, a in zip(x.shape, before, after, strict=True)
+    )
+    taken = tuple(slice(max(-b, 0), n - max(-a, 0)) for n, b, a in zip(x.shape, before, after, strict=True))
+    out[inner] = x[taken]
+    return out
