@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 import transformers
 
-__all__ = ["ARCHITECTURES", "Architecture", "build"]
+__all__ = ["ARCHITECTURES", "Architecture", "build", "made"]
 
 Inputs = dict[str, torch.Tensor]
 
@@ -321,7 +321,11 @@ ARCHITECTURES: dict[str, Architecture] = {
 
 def build(name: str, *, dropout: bool = False) -> tuple[torch.nn.Module, Inputs]:
     """A model with random weights, and inputs for it, the same each time; without dropout unless it is asked for."""
-    architecture = ARCHITECTURES[name]
+    return made(ARCHITECTURES[name], dropout=dropout)
+
+
+def made(architecture: Architecture, *, dropout: bool = False) -> tuple[torch.nn.Module, Inputs]:
+    """The same for an architecture that is not in the table."""
     torch.manual_seed(0)
     arguments = {key: value() if callable(value) else value for key, value in architecture.arguments.items()}
     config = getattr(transformers, architecture.config)(**arguments)
