@@ -19,7 +19,7 @@ OPS = [
     "nn.functional.scaled_dot_product_attention", "nn.functional.pad.reflect", "cat", "stack", "split", "unbind",
     "permute", "reshape", "expand", "squeeze", "flip", "roll", "tril", "gather", "scatter_add", "index_put",
     "masked_fill", "topk", "sort", "unfold", "as_strided", "diagonal", "full_like", "linspace", "randn_like",
-    "bernoulli", "view_as_complex",
+    "bernoulli", "view_as_complex", "randint_like", "max.reduction_no_dim", "view_copy", "addmv", "block_diag",
 ]  # fmt: skip
 
 

@@ -93,6 +93,7 @@ def test_a_tensor_like_another_does_not_read_it() -> None:
         ("aten.empty.memory_format", ((2,), None, None, None, None, None), "0"),
         ("aten.empty_strided.default", ((2,), (3,), None, None, None, None), "0"),
         ("aten.empty_permuted.default", ((2,), (0,), None, None, None, None), "0"),
+        ("aten._efficientzerotensor.default", ((2,), None, None, None, None), "0"),
     ],
 )
 def test_factories_are_full(op: str, args: tuple[Argument, ...], wanted: str) -> None:
@@ -141,6 +142,24 @@ def test_random_tensors_like_another_are_drawn_in_the_order_of_memory(op: str) -
 
 
 @pytest.mark.parametrize(
+    ("op", "bounds", "wanted"),
+    [
+        ("aten.randint_like.default", (7,), "0, 7"),
+        ("aten.randint_like.low_dtype", (-3, 7), "-3, 7"),
+    ],
+)
+def test_random_integers_like_another_have_a_lower_bound(op: str, bounds: tuple[int, ...], wanted: str) -> None:
+    found = canonical(op, *bounds, None, None, None, None, None, to=f32("b"))
+    rest = "[<b>], #dtype<f32>, #layout<strided>, #device<cpu>, false"
+    assert found == f"%2 = aten.randint.low({wanted}, {rest}) : f32[b]"
+
+
+def test_random_integers_have_a_lower_bound() -> None:
+    found = made("aten.randint.default", 7, (2,), F32, STRIDED, CPU, False, to=f32(2))
+    assert found == "aten.randint.low(0, 7, [2], #dtype<f32>, #layout<strided>, #device<cpu>, false) : f32[2]"
+
+
+@pytest.mark.parametrize(
     ("length", "start", "step", "end"),
     [(5, 0, 1, "5"), (5, 2, 3, "17"), (4, 3, -1, "-1"), (DimExpr("b"), 1, 2, "<2*b + 1>")],
 )
@@ -156,6 +175,8 @@ def test_iota_is_arange(length: int | DimExpr, start: int, step: int, end: str) 
     [
         ("aten.mean.default", (None,), "aten.mean.dim(%0, [0, 1, 2], false, none)"),
         ("aten.sum.default", (F32,), "aten.sum.dim_IntList(%0, [0, 1, 2], false, #dtype<f32>)"),
+        ("aten.max.default", (), "aten.amax.default(%0, [0, 1, 2], false)"),
+        ("aten.min.default", (), "aten.amin.default(%0, [0, 1, 2], false)"),
         ("aten.any.default", (), "aten.any.dims(%0, [0, 1, 2], false)"),
         ("aten.all.default", (), "aten.all.dims(%0, [0, 1, 2], false)"),
         ("aten.sum.dim_IntList", ((), False, None), "aten.sum.dim_IntList(%0, [0, 1, 2], false, none)"),

@@ -17,7 +17,7 @@ from fairlead.ir import (
 from fairlead.passes._dead import remove_dead_nodes
 from fairlead.passes._memory import drop_clones, show_views
 from fairlead.passes._nodes import logical_same, operand, shape_argument, unless_equal
-from fairlead.passes._random import drawn
+from fairlead.passes._random import RANDOM_RULES
 from fairlead.passes._regions import in_regions
 from fairlead.passes._rewrite import Emitter, Replacement, Rule, by_op, rewrite
 from fairlead.passes._views import VIEW_RULES, merge_permutations
@@ -114,11 +114,10 @@ def _full(fill_index: int | None, constant: float | int = 0) -> Rule:
     return rule
 
 
-def _random_like(op: str) -> Rule:
+def _extreme(op: str) -> Rule:
     def rule(node: Node, emit: Emitter) -> Replacement:
-        t = node.result.tensor
-        rest = (Token("dtype", t.dtype), Token("layout", "strided"), Token("device", t.device), False)
-        return (drawn(op, rest, t, emit),)
+        source = operand(node)
+        return (emit(op, (source, tuple(range(source.tensor.rank)), False), node.result.type),)
 
     return rule
 
@@ -238,6 +237,7 @@ _SCALAR_OVERLOADS = {
 
 _RULES: dict[str, Rule] = {
     **VIEW_RULES,
+    **RANDOM_RULES,
     **{op: _renamed(new) for op, new in _SCALAR_OVERLOADS.items()},
     "aten.alias.default": _same,
     "aten.detach.default": _same,
@@ -264,9 +264,10 @@ _RULES: dict[str, Rule] = {
     "aten.empty_permuted.default": _full(None, 0),
     "aten.new_empty.default": _full(None, 0),
     "aten.new_empty_strided.default": _full(None, 0),
-    "aten.rand_like.default": _random_like("aten.rand.default"),
-    "aten.randn_like.default": _random_like("aten.randn.default"),
+    "aten._efficientzerotensor.default": _full(None, 0),
     "aten.pow.Tensor_Scalar": _pow_scalar,
+    "aten.max.default": _extreme("aten.amax.default"),
+    "aten.min.default": _extreme("aten.amin.default"),
     "aten.mean.default": _reduce_all("aten.mean.dim"),
     "aten.sum.default": _reduce_all("aten.sum.dim_IntList"),
     "aten.any.default": _reduce_all("aten.any.dims"),

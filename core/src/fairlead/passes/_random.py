@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 
 import msgspec
 
 from fairlead.ir import Argument, DType, Graph, Node, TensorType, Token, Value, dims
 from fairlead.passes._dead import remove_dead_nodes
 from fairlead.passes._nodes import shape_argument
-from fairlead.passes._rewrite import Emitter, Replacement, rewrite
+from fairlead.passes._rewrite import Emitter, Replacement, Rule, rewrite
 
 _RANDOM = frozenset(
     [
@@ -80,18 +81,41 @@ def _mask(like: TensorType, p: float, emit: Emitter) -> Value:
     return drawn("nn.bernoulli.default", rest, msgspec.structs.replace(like, dtype=DType.bool), emit)
 
 
-def drawn(op: str, rest: tuple[Argument, ...], like: TensorType, emit: Emitter) -> Value:
-    """Random numbers by an op that takes a shape and ``rest``, drawn in the order in which ``like`` lies in memory.
+def drawn(
+    op: str, rest: tuple[Argument, ...], like: TensorType, emit: Emitter, *, first: tuple[Argument, ...] = ()
+) -> Value:
+    """Random numbers by an op that takes ``first``, a shape and ``rest``, drawn as ``like`` lies in memory.
 
     That is the order in which eager fills a tensor like another.
     """
     order = _memory_order(like)
     shape = tuple(like.shape[axis] for axis in order)
-    numbers = emit(op, (shape_argument(shape), *rest), TensorType(like.dtype, shape, None, like.device))
+    numbers = emit(op, (*first, shape_argument(shape), *rest), TensorType(like.dtype, shape, None, like.device))
     if order == tuple(range(like.rank)):
         return numbers
     back = tuple(map(order.index, range(like.rank)))
     return emit("aten.permute.default", (numbers, back), like)
+
+
+def _like(op: str) -> Rule:
+    def rule(node: Node, emit: Emitter) -> Replacement:
+        return (drawn(op, _factory(node.result.tensor), node.result.tensor, emit),)
+
+    return rule
+
+
+def _integers_like(node: Node, emit: Emitter) -> Replacement:
+    """``randint_like``, with or without a lower bound, as ``randint.low``, which has one."""
+    bounds = node.args[1:3] if node.op.endswith("low_dtype") else (0, node.args[1])
+    return (drawn("aten.randint.low", _factory(node.result.tensor), node.result.tensor, emit, first=bounds),)
+
+
+def _integers(node: Node, emit: Emitter) -> Replacement:
+    return (emit("aten.randint.low", (0, *node.args), node.result.type),)
+
+
+def _factory(t: TensorType) -> tuple[Argument, ...]:
+    return Token("dtype", t.dtype), Token("layout", "strided"), Token("device", t.device), False
 
 
 def _memory_order(t: TensorType) -> tuple[int, ...]:
@@ -119,3 +143,13 @@ def _rounded(number: float, dtype: DType) -> float:
             bits += 0x7FFF + (bits >> 16 & 1)
             return float(struct.unpack("f", struct.pack("I", bits & 0xFFFF0000))[0])
     return number
+
+
+RANDOM_RULES: Mapping[str, Rule] = {
+    "aten.rand_like.default": _like("aten.rand.default"),
+    "aten.randn_like.default": _like("aten.randn.default"),
+    "aten.randint.default": _integers,
+    "aten.randint_like.default": _integers_like,
+    "aten.randint_like.low_dtype": _integers_like,
+}
+"""Draws under fewer names, from the shape that they fill."""
