@@ -76,11 +76,12 @@ def test_results_of_other_types_are_others() -> None:
     assert shared(b.graph()).count("aten.clone.default") == 2
 
 
-@pytest.mark.parametrize("op", ["aten.rand.default", "aten.bernoulli.p", "mylib.add_one.default", "hop.map"])
+@pytest.mark.parametrize("op", ["aten.poisson.default", "aten.bernoulli.p", "mylib.add_one.default", "hop.other"])
 def test_draws_custom_ops_and_control_flow_happen_each_time(op: str) -> None:
     b = Builder()
     x = b.input("f32[2]")
-    b.output(b.op("aten.add.Tensor", b.op(op, x, to=x.type), b.op(op, x, to=x.type), 1, to=x.type))
+    args = {"aten.poisson.default": (x, None), "aten.bernoulli.p": (x, 0.5, None)}.get(op, (x,))
+    b.output(b.op("aten.add.Tensor", b.op(op, *args, to=x.type), b.op(op, *args, to=x.type), 1, to=x.type))
     assert shared(b.graph()).count(op) == 2
 
 
@@ -137,6 +138,6 @@ def test_regions_are_rewritten_one_by_one() -> None:
     body.output(mul(body, neg(body, x), neg(body, x)))
     b = Builder()
     x = b.input("f32[2]")
-    b.output(b.op("hop.map", [neg(b, x)], to=x.type, regions=(body.graph(),)), Role.user)
+    b.output(b.op("hop.map", [neg(b, x)], [], to=x.type, regions=(body.graph(),)), Role.user)
     (region,) = eliminate_common_subexpressions(b.graph()).nodes[-1].regions
     assert to_text(verify(region)).count("aten.neg.default") == 1

@@ -178,6 +178,6 @@ def test_regions_are_folded_too() -> None:
     body.output(body.op("aten.neg.default", body.op("aten.mul.Tensor", x, 1, to=x.type), to=x.type))
     b = Builder()
     x = b.input("f32[2]")
-    b.output(b.op("hop.map", [x], to=x.type, regions=(body.graph(),)))
+    b.output(b.op("hop.map", [x], [], to=x.type, regions=(body.graph(),)))
     (region,) = fold_constants(b.graph()).nodes[-1].regions
     assert [n.op for n in region.nodes] == ["aten.neg.default"]
