@@ -104,7 +104,7 @@ ALL = ARCHITECTURES | MORE
 def captured(name: str, direction: str) -> dict[str, Any]:
     """The ops of one architecture in one direction."""
     torch._dynamo.reset()
-    module, inputs = made(ALL[name])
+    module, inputs = made(ALL[name], dropout=direction == "training")
     training = direction == "training"
     module.train(training)
     sink = Ops()

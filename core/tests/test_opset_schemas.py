@@ -9,6 +9,7 @@ import torch
 import torch.ao.quantization.fx._decomposed
 import torch.distributed
 
+import fairlead.numpy
 from fairlead import interpret
 from fairlead.ir import opset
 from fairlead.ir.opset import OpSpec
@@ -67,3 +68,13 @@ def test_the_interpreters_own_ops_are_in_the_table() -> None:
     own = {op: count for op, (_, count) in interpret._OWN.items()}
     assert own.items() <= {op: len(opset.signature(s.signature).operands) for op, s in opset.specs().items()}.items()
     assert {op for op in opset.specs() if op.startswith("nn.")} <= own.keys()
+
+
+def test_the_table_says_which_ops_numpy_computes() -> None:
+    listed = {s.id for s in opset.specs().values() if "numpy" in s.interpreters}
+    assert listed == {op for op in opset.specs() if fairlead.numpy.supports(op)}
+
+
+@pytest.mark.parametrize("tier", ["base", "ext", "nn"])
+def test_numpy_computes_every_op_of_the_tiers_that_it_promises(tier: str) -> None:
+    assert [s.id for s in opset.specs().values() if s.tier == tier and "numpy" not in s.interpreters] == []
