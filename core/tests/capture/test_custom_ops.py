@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 import torch
 from torch import Tensor
@@ -14,7 +12,7 @@ from .conftest import Compile
 
 
 @pytest.fixture(scope="module", autouse=True)
-def library() -> Iterator[None]:
+def library() -> None:
     """Three operators: a function with a gradient, one that writes to its argument, one that writes to a list."""
 
     @torch.library.custom_op("fairlead_capture::cube", mutates_args=())
@@ -48,8 +46,6 @@ def library() -> Iterator[None]:
     def bump(xs: list[Tensor]) -> None:
         for x in xs:
             x.add_(1)
-
-    yield
 
 
 def op(name: str) -> torch._ops.OpOverload:
