@@ -106,6 +106,41 @@ def test_capabilities_come_before_supports(backend: Fake, node: Node, kind: str,
     assert (answer.accepted, answer.reason) == (reason is None, reason or "")
 
 
+def branch(op: str) -> Node:
+    x, y = Value(0, f32(2)), Value(1, f32(2))
+    inner = Node(op, (x,), (y,))
+    region = Graph("region", Kind.region, (Input(x),), (inner,), (Output(y),))
+    return Node("hop.cond", (1, (x,)), (y,), None, (region, region))
+
+
+def test_control_flow_needs_a_backend_that_takes_all_that_is_in_it() -> None:
+    assert verdict(Fake("aten.neg.default"), branch("aten.neg.default"), "inference").reason == "no rule for hop.cond"
+    both = Fake("hop.cond", "aten.neg.default")
+    assert verdict(both, branch("aten.neg.default"), "inference").accepted
+    assert verdict(both, branch("aten.exp.default"), "inference").reason == "in a region: no rule for aten.exp.default"
+    assert verdict(both, branch("aten.rand_like.default"), "inference") is NO_RANDOM_NUMBERS
+
+
+def test_the_placement_of_control_flow_says_what_is_in_it() -> None:
+    node = branch("aten.neg.default")
+    graph = Graph("g", Kind.inference, (Input(Value(0, f32(2))),), (node,), (Output(Value(1, f32(2))),))
+    (placed,) = assign(graph, "a", (), lambda name, node: Support.yes()).nodes
+    assert placed.within == ("aten.neg.default", "aten.neg.default")
+
+
+def test_numbers_that_follow_from_python_floats_are_no_fallback() -> None:
+    number, row = TensorType(DType.f64, ()), TensorType(DType.f64, (2,))
+    x, y, z = Value(0, number), Value(1, number), Value(2, row)
+    nodes = (Node("aten.neg.default", (x,), (y,)), Node("aten.expand.default", (y, (2,), False), (z,)))
+    graph = Graph("g", Kind.inference, (Input(x),), nodes, (Output(z), Output(y)))
+    fake = Fake("aten.neg.default", "aten.expand.default")
+    found = assign(graph, "a", ("eager",), lambda name, n: verdict(fake, n, "inference"))
+    assert [(n.why, n.reason) for n in found.nodes] == [
+        (Why.number, "one number, which torch computes"),
+        (Why.view, "an output is a view"),
+    ]
+
+
 def draw(result: int, *operands: Value) -> Node:
     if operands:
         return Node("aten.bernoulli.default", (*operands, None), (Value(result, f32(2)),))

@@ -10,6 +10,7 @@ import msgspec
 
 from fairlead.backend import Backend, Support
 from fairlead.ir import (
+    DType,
     Graph,
     Input,
     Node,
@@ -17,6 +18,7 @@ from fairlead.ir import (
     Role,
     Symbol,
     TensorType,
+    Value,
     symbols_in,
 )
 from fairlead.passes import draws, shown_views
@@ -85,9 +87,11 @@ def verdict(backend: Backend[object], node: Node, kind: str) -> Support:  # type
 def assign(graph: Graph, first: str, fallback: Sequence[str], support: Callable[[str, Node], Support]) -> Assignment:
     """Ask ``first`` for each node, then the backends of ``fallback`` in turn. What nobody takes has the backend "".
 
-    Two things that `DRAWS` does are no fallback: it draws the random numbers that ``first`` does not draw itself, and
-    it makes the views that outputs are, because only torch's share the memory that eager's do.
+    Three things that `DRAWS` does are no fallback: it draws the random numbers that ``first`` does not draw itself, it
+    makes the views that outputs are, because only torch's share the memory that eager's do, and it computes what
+    follows from Python floats alone, which torch passes as tensors of one 64-bit number, where ``first`` has no such.
     """
+    numbers = set() if first == DRAWS else _numbers(graph)
     views = set() if first == DRAWS else shown_views(graph)
     backends: list[str] = []
     placed: list[NodePlacement] = []
@@ -101,12 +105,30 @@ def assign(graph: Graph, first: str, fallback: Sequence[str], support: Callable[
             taker, why, reason = first, Why.native, ""
         elif answer == NO_RANDOM_NUMBERS:
             taker, why, reason = DRAWS, Why.random, "torch draws it"
+        elif id(node) in numbers:
+            taker, why, reason = DRAWS, Why.number, "one number, which torch computes"
         else:
             taker = next((n for n in fallback if support(n, node).accepted), "")
             why, reason = Why.declined, answer.reason or "no reason given"
         backends.append(taker)
         placed.append(NodePlacement(node.op, taker, why, reason, node.location, _within(node)))
     return Assignment(tuple(backends), tuple(placed))
+
+
+def _numbers(graph: Graph) -> set[int]:
+    """The nodes, by identity, that compute single numbers from nothing but 64-bit ones that are inputs."""
+    known = {i.value.id for i in graph.inputs if _is_number(i.value) and i.value.tensor.dtype is DType.f64}
+    found: set[int] = set()
+    for node in graph.nodes:
+        results = [r for r in node.results if r is not None]
+        if all(v.id in known for v in node.operands()) and all(map(_is_number, results)) and not node.regions:
+            found.add(id(node))
+            known.update(r.id for r in results)
+    return found
+
+
+def _is_number(value: Value) -> bool:
+    return isinstance(value.type, TensorType) and value.type.shape == () and value.type.device == "cpu"
 
 
 def _within(node: Node) -> tuple[str, ...]:

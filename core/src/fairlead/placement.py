@@ -15,13 +15,15 @@ __all__ = ["Decline", "GraphPlacement", "NodePlacement", "PartPlacement", "Place
 class Why(enum.StrEnum):
     """How a node came to its backend.
 
-    Chosen, declined by the one that was asked for, drawn by torch, a view that torch makes, or hoisted out.
+    Chosen, declined by the one that was asked for, drawn by torch, a view that torch makes, one Python number computed
+    from others, or hoisted out.
     """
 
     native = "native"
     declined = "declined"
     random = "random"
     view = "view"
+    number = "number"
     hoisted = "hoisted"
 
 
@@ -68,7 +70,7 @@ class GraphPlacement(msgspec.Struct, frozen=True):
 
     @property
     def total(self) -> int:
-        """How many nodes had to be placed: all but what torch draws or shows, and what was hoisted."""
+        """How many nodes had to be placed: all but what torch draws or shows, single numbers, and what was hoisted."""
         return sum(n.why in (Why.native, Why.declined) for n in self.nodes)
 
     @property
