@@ -6,7 +6,7 @@ BACKENDS := backends/onnx backends/inductor backends/onnxrt backends/openvino
 WHEELS := core $(BACKENDS)
 MODELS ?= bert resnet50
 
-.PHONY: help setup test lint unit demo bench fix api wheels clean
+.PHONY: help setup test lint unit demo bench fix api vendor wheels clean
 .DEFAULT_GOAL := help
 
 help:    ## list the targets
@@ -33,6 +33,9 @@ fix: .venv/.ready    ## format, and mend what the linter can
 
 api: .venv/.ready    ## write down the public signatures anew
 	$(BIN)/python tests/test_public_api.py
+
+vendor:    ## fetch anew, with npm, the files of others that are in a wheel
+	$(PYTHON) core/vendor.py
 
 wheels: .venv/.ready    ## build every wheel into dist/
 	for w in $(WHEELS); do (cd $$w && $(CURDIR)/$(BIN)/python -m hatchling build -t wheel -d $(CURDIR)/dist) || exit 1; done

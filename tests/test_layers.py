@@ -21,11 +21,11 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"placement", "_placement_table", "partition", "interpret", "_control_flow", "_eager"}),
     frozenset({"_failures", "_program", "_results", "_capture", "_compile"}),
     frozenset({"_arguments", "_handle", "_user", "torch", "__init__"}),
-    frozenset({"_models", "_compare", "_cli", "__main__"}),
+    frozenset({"_models", "_compare", "_page", "_cli", "__main__"}),
 )
 """The parts of core, lowest first: a part imports from its own layer and from those below."""
 
-WITHOUT_TORCH = frozenset().union(*LAYERS[:5], {"placement", "_placement_table", "partition", "_cli"}) - {
+WITHOUT_TORCH = frozenset().union(*LAYERS[:5], {"placement", "_placement_table", "partition", "_page", "_cli"}) - {
     "_torch_types"
 }
 """The parts of core that import torch nowhere, not even in a function."""

@@ -21,10 +21,11 @@ def location_of(node: FxNode) -> Location | None:
     if not (user or frames):
         return None
     file, line, function = (user or frames)[-1]
-    stack = node.meta.get("nn_module_stack") or {}
+    # a node of a backward graph knows the module that its forward was called in
+    stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack") or {}
     path = list(stack.values())[-1][0] if stack else ""
     return Location(file, int(line), function, _module_path(str(path)))
 
 
 def _module_path(text: str) -> str:
-    return re.sub(r"^L\['self'\]\.?", "", text).replace("_modules['", "").replace("']", "")
+    return re.sub(r"^L\['(?:self|fn)'\]\.?", "", text).replace("_modules['", "").replace("']", "")

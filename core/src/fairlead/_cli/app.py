@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
-from fairlead._cli import Invocation, backends, compare, doctor
+from fairlead._cli import Invocation, backends, capture, compare, diff, doctor, replay, show, verify
 
 app = typer.Typer(name="fairlead", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 backends.register(app)
 doctor.register(app)
-compare.register(app)
+for command in (compare, capture, show, replay, verify, diff):
+    command.register(app)
 
 
 def _print_version(wanted: bool) -> None:

@@ -20,7 +20,7 @@ from fairlead._compare._step import Tensors, results
 from fairlead._models import Model, next_sizes
 from fairlead.errors import ArgumentError
 
-__all__ = ["Case", "State", "example", "read_case", "with_dynamic", "write_cases"]
+__all__ = ["Case", "State", "example", "moved", "read_case", "with_dynamic", "write_cases"]
 
 SHAKES = 2
 """How often eager is run with rounding added."""
@@ -159,16 +159,17 @@ def _shaken(model: Model, state: State, inputs: Tensors, training: bool, exact: 
         state.restore(model)
         with torch.no_grad():
             for parameter in model.module.parameters():
-                parameter.copy_(_moved(parameter, generator))
-        moved = {name: _moved(tensor, generator) for name, tensor in inputs.items()}
-        for name, tensor in results(model, model.module, moved, training).items():
+                parameter.copy_(moved(parameter, generator))
+        others = {name: moved(tensor, generator) for name, tensor in inputs.items()}
+        for name, tensor in results(model, model.module, others, training).items():
             if tensor.is_floating_point() and tensor.numel():
                 distance = (tensor.detach().double() - exact[name].double()).abs().nan_to_num(posinf=0.0).max()
                 furthest[name] = max(furthest.get(name, 0.0), float(distance))
     return furthest
 
 
-def _moved(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+def moved(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """The tensor with each element moved by at most one rounding; one that is not floating point as it is."""
     if not tensor.is_floating_point():
         return tensor
     # Drawn on the CPU, where the generator is.

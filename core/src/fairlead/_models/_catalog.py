@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fairlead.errors import ExtraMissingError, ModelNotFoundError, TorchMissingError
 
-__all__ = ["CATALOG", "check_spec"]
+__all__ = ["CATALOG", "check_spec", "require_torch"]
 
 CATALOG: dict[str, str] = {
     "mlp": "two linear layers and a GELU: a quick look, without transformers",
@@ -35,10 +35,7 @@ def check_spec(spec: str) -> None:
       from: 8 bundled models, none of them with this name
       next: did you mean 'bert'? 'fairlead compare --list' lists them; or give module:factory
     """
-    if find_spec("torch") is None:
-        raise TorchMissingError(
-            "a model needs torch, which is not installed", where=f"MODEL {spec!r}", next="pip install 'fairlead[torch]'"
-        )
+    require_torch(f"MODEL {spec!r}")
     if spec.endswith(".fir"):
         _check_file(spec)
         return
@@ -51,6 +48,14 @@ def check_spec(spec: str) -> None:
             f"the bundled model {spec!r} needs transformers, which is not installed",
             where="fairlead's extra 'models'",
             next="pip install 'fairlead[models]'; or 'mlp', which needs nothing more",
+        )
+
+
+def require_torch(where: str) -> None:
+    """Raise `TorchMissingError` where torch is not installed; does not import it."""
+    if find_spec("torch") is None:
+        raise TorchMissingError(
+            "running a model needs torch, which is not installed", where=where, next="pip install 'fairlead[torch]'"
         )
 
 

@@ -10,10 +10,11 @@ import torch
 
 from fairlead._models._model import Dynamic, Model
 from fairlead._torch_types import TORCH_DTYPES
+from fairlead.errors import ArgumentError
 from fairlead.interpret import restride, to_fx
-from fairlead.ir import Graph, Input, Role, TensorType, dims, read
+from fairlead.ir import File, Graph, Input, Role, TensorType, dims, read
 
-__all__ = ["load_fir"]
+__all__ = ["WEIGHTS", "example_inputs", "given_constants", "load_fir"]
 
 WEIGHTS = (Role.parameter, Role.buffer, Role.constant)
 
@@ -24,22 +25,38 @@ SIZE = 4
 def load_fir(spec: str) -> Model:
     """The graph in the file. Inputs that it has no constants for are drawn; a mutation is returned, not performed."""
     file = read(Path(spec))
+    if len(file.module.graphs) != 1:
+        raise ArgumentError(
+            f"{spec!r} has {len(file.module.graphs)} graphs, a model is one",
+            where=f"its graphs: {', '.join(g.name for g in file.module.graphs)}",
+            next=f"'fairlead replay {spec}' runs each of them",
+        )
     graph = file.graph
-    sizes = {symbol.name: min(max(symbol.lo, SIZE), symbol.hi or SIZE) for symbol in graph.symbols}
+    given = given_constants(file)
+    values = example_inputs(graph, given)
+    held = {index: values[index] for index, each in enumerate(graph.inputs) if index in given or each.role in WEIGHTS}
+    args = tuple(value for index, value in enumerate(values) if index not in held)
+    return Model(spec, _Saved(graph, held), args, {}, _dynamic(graph, held))
+
+
+def given_constants(file: File) -> dict[int, torch.Tensor]:
+    """The tensors that a file holds for inputs of its first graph."""
     # The bytes are the file's own, read for this process alone: torch may write to them.
-    given = {
+    return {
         index: torch.frombuffer(data.data, dtype=TORCH_DTYPES[data.dtype]).reshape(data.shape)
         if data.nbytes
         else torch.empty(data.shape, dtype=TORCH_DTYPES[data.dtype])
         for index, data in file.constants().items()
     }
-    values = [
+
+
+def example_inputs(graph: Graph, given: Mapping[int, torch.Tensor]) -> tuple[Any, ...]:
+    """A value for each input, in the layout that its type says: the given one, or one that is drawn to fit."""
+    sizes = {symbol.name: min(max(symbol.lo, SIZE), symbol.hi or SIZE) for symbol in graph.symbols}
+    return tuple(
         _laid_out(given[index], each, sizes) if index in given else _drawn(each, sizes)
         for index, each in enumerate(graph.inputs)
-    ]
-    held = {index: values[index] for index, each in enumerate(graph.inputs) if index in given or each.role in WEIGHTS}
-    args = tuple(value for index, value in enumerate(values) if index not in held)
-    return Model(spec, _Saved(graph, held), args, {}, _dynamic(graph, held))
+    )
 
 
 class _Saved(torch.nn.Module):
@@ -66,9 +83,17 @@ def _drawn(each: Input, sizes: Mapping[str, int]) -> Any:
         return sizes.get(each.name, SIZE)
     shape, dtype = [dims.evaluate(dim, sizes) for dim in type_.shape], TORCH_DTYPES[type_.dtype]
     if dtype.is_floating_point or dtype.is_complex:
-        return _laid_out(torch.randn(shape).to(dtype), each, sizes)
+        return _laid_out(_floats(each.role, shape).to(dtype), each, sizes)
     # Integers are mostly indices, and every table has a first and a second row.
     return _laid_out(torch.randint(0, 2, shape).to(dtype), each, sizes)
+
+
+def _floats(role: Role, shape: list[int]) -> torch.Tensor:
+    """Weights as a network starts with, so that depth alone makes no infinities; buffers are often variances."""
+    if role is Role.buffer:
+        return torch.rand(shape)
+    drawn = torch.randn(shape)
+    return drawn / max(1, drawn.numel() // shape[0]) ** 0.5 if role is Role.parameter and len(shape) > 1 else drawn
 
 
 def _laid_out(tensor: torch.Tensor, each: Input, sizes: Mapping[str, int]) -> torch.Tensor:

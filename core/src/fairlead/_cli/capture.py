@@ -1,0 +1,107 @@
+"""``fairlead capture``: the graphs of a model into a file, without compiling anything."""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from fairlead import ir
+from fairlead._cli.files import writable
+from fairlead._cli.terminal import JsonOption, err, print_json, show
+from fairlead._cli.verify import Verification, content
+from fairlead._models import check_spec
+
+if TYPE_CHECKING:
+    from fairlead._models._captured import CapturedGraphs
+
+
+class Weights(enum.StrEnum):
+    """What becomes of the tensors."""
+
+    inline = "inline"
+    none = "none"
+    random = "random"
+
+
+class FloatType(enum.StrEnum):
+    """Floating-point types that a model can be turned into."""
+
+    f64 = "f64"
+    f32 = "f32"
+    bf16 = "bf16"
+    f16 = "f16"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the subcommand."""
+    app.command(no_args_is_help=True)(capture)
+
+
+def capture(
+    model: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODEL", help="A bundled name, module:factory, file.py:factory, or a .fir file.", show_default=False
+        ),
+    ],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="The .fir file to write.")],
+    train: Annotated[bool, typer.Option("--train", help="Forward and backward graphs of a training step.")] = False,
+    dynamic: Annotated[bool, typer.Option("--dynamic", help="Make the dimensions that may vary symbols.")] = False,
+    weights: Annotated[
+        Weights, typer.Option(help="Keep the weights, leave them out, or keep only their distribution.")
+    ] = Weights.inline,
+    dtype: Annotated[FloatType | None, typer.Option(help="Turn weights and inputs into this type first.")] = None,
+    no_locations: Annotated[
+        bool, typer.Option("--no-locations", help="Leave out source lines, which hold paths of this machine.")
+    ] = False,
+    json: Annotated[bool, JsonOption] = False,
+) -> None:
+    """Capture a model and write all its graphs into one file. No backend takes part, and nothing is compiled."""
+    check_spec(model)
+    writable(output, "fairlead capture -o")
+    with err.status(f"capturing {model}"):
+        found = _captured(model, train, dynamic, dtype)
+        constants = found.weights[0]
+        module = ir.module(*found.graphs)
+        ir.write(output, module, constants, weights=weights.value, locations=not no_locations)
+    notes = list(found.left_out)
+    if weights is not Weights.none and any(w and g.kind is not ir.Kind.backward for g, w in found.pairs[1:]):
+        notes.append("a file holds the weights of its first graph; those of the others are left out")
+    summary = content(output, ir.read(output))
+    if json:
+        print_json(summary)
+    else:
+        show(*_tables(summary, found), *(Text(note, "yellow") for note in notes))
+
+
+def _captured(spec: str, training: bool, dynamic: bool, dtype: FloatType | None) -> CapturedGraphs:
+    from fairlead._compare._reference import example, with_dynamic
+    from fairlead._models._captured import capture_model, mark, with_dtype
+    from fairlead._models._load import load
+
+    model = load(spec, training=training)
+    if dtype is not None:
+        model = with_dtype(model, ir.DType(dtype.value))
+    if dynamic:
+        model = with_dynamic(model)
+    tensors = example(model, dynamic)
+    if dynamic:
+        mark(model, tensors)
+    return capture_model(model, tensors, training=training)
+
+
+def _tables(summary: Verification, found: CapturedGraphs) -> list[Table | Text]:
+    table = Table("graph", "nodes", "ops", "inputs", "outputs", "fingerprint", box=box.SIMPLE_HEAD)
+    for g in summary.graphs:
+        table.add_row(Text(g.name, "bold"), *map(str, (g.nodes, g.ops, g.inputs, g.outputs)), g.fingerprint[:16])
+    counts = Counter(node.op for graph in found.graphs for node in graph.walk())
+    most = ", ".join(f"{op} x{count}" for op, count in counts.most_common(5))
+    written = Text.assemble((summary.file, "bold"), f": {summary.bytes:,} bytes, weights {summary.weights}, ")
+    return [table, Text(f"most frequent: {most}", "dim"), written.append(f"fingerprint {summary.fingerprint[:16]}")]

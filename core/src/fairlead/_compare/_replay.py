@@ -1,0 +1,117 @@
+"""A saved graph through a backend, as a program would run it, beside what its ops mean in torch."""
+
+from __future__ import annotations
+
+import msgspec
+import torch
+
+from fairlead import interpret
+from fairlead._capture import Captured
+from fairlead._compare._reference import Case, moved
+from fairlead._compare._step import Tensors
+from fairlead._compare._verify import Findings
+from fairlead._compile import Request, Session
+from fairlead._models._fir import example_inputs
+from fairlead._registry import registry
+from fairlead.ir import Graph, Value
+from fairlead.placement import Placement
+
+__all__ = ["OutputError", "Replay", "check_backend", "replay"]
+
+SHAKES = 2
+"""How often the interpreter is run with inputs moved by one rounding: what that makes of a result is anyone's due."""
+
+
+class OutputError(msgspec.Struct, frozen=True):
+    """One output: its error relative to its largest value, that of rounding alone, and why it is wrong, if it is."""
+
+    name: str
+    type: str
+    error: float
+    rounding: float
+    problem: str = ""
+
+
+class Replay(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one graph: ``problem`` is empty where every output agrees."""
+
+    graph: str
+    backend: str
+    outputs: tuple[OutputError, ...]
+    placement: Placement
+    problem: str = ""
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the backend compiled what it took, and every output is right."""
+        return not self.problem and not any(o.problem for o in self.outputs)
+
+
+def check_backend(name: str) -> None:
+    """Raise where there is no such backend, or it cannot run here."""
+    registry.ready(name)
+
+
+def replay(graph: Graph, given: dict[int, torch.Tensor], backend: str, against: str, seed: int) -> Replay:
+    """Run a graph on the given tensors, and on drawn ones where none is given, through a backend and through another.
+
+    ``against`` is ``eager``, the interpreter, or the name of a backend. Raises what the backend's compiler or program
+    raised, as `ExecutionError`.
+    """
+    torch.manual_seed(seed)
+    inputs = example_inputs(graph, given)
+    reference = _named(
+        graph, _interpreted(graph, inputs, seed) if against == "eager" else _run(graph, inputs, against, seed)[0]
+    )
+    shaken = _shaken(graph, inputs, reference, seed)
+    results, placement = _run(graph, inputs, backend, seed)
+    got = _named(graph, results)
+    notes = [p.note for g in placement.graphs for p in g.parts if p.note]
+    outputs = tuple(_compared(name, got.get(name), expected, shaken) for name, expected in reference.items())
+    return Replay(graph=graph.name, backend=backend, outputs=outputs, placement=placement, problem="; ".join(notes))
+
+
+def _run(graph: Graph, inputs: tuple[object, ...], backend: str, seed: int) -> tuple[list[object], Placement]:
+    session = Session(Request(backend, fallback=("eager",)))
+    tensors = frozenset(i for i, x in enumerate(inputs) if isinstance(x, torch.Tensor))
+    program = session.build(Captured(graph, {}, tensors))
+    torch.manual_seed(seed)
+    with torch.no_grad():
+        results = list(program([x.clone() if isinstance(x, torch.Tensor) else x for x in inputs]))
+    return results, session.placement
+
+
+def _interpreted(graph: Graph, inputs: tuple[object, ...], seed: int) -> list[object]:
+    torch.manual_seed(seed)
+    return list(interpret.run(graph, inputs))
+
+
+def _named(graph: Graph, results: list[object]) -> Tensors:
+    """The tensors among the results, by what they are to the program."""
+    found: Tensors = {}
+    for index, (output, result) in enumerate(zip(graph.outputs, results, strict=True)):
+        if isinstance(output.value, Value) and isinstance(result, torch.Tensor):
+            of = f" of {graph.inputs[output.target].name}" if output.target is not None else ""
+            found[f"output {index} ({output.role}{of})"] = result
+    return found
+
+
+def _shaken(graph: Graph, inputs: tuple[object, ...], reference: Tensors, seed: int) -> dict[str, float]:
+    generator = torch.Generator().manual_seed(seed)
+    furthest: dict[str, float] = {}
+    for _ in range(SHAKES):
+        others = tuple(moved(x, generator) if isinstance(x, torch.Tensor) else x for x in inputs)
+        for name, tensor in _named(graph, _interpreted(graph, others, seed)).items():
+            if tensor.is_floating_point() and tensor.numel():
+                distance = (tensor.double() - reference[name].double()).abs().nan_to_num(posinf=0.0).max()
+                furthest[name] = max(furthest.get(name, 0.0), float(distance))
+    return furthest
+
+
+def _compared(name: str, got: torch.Tensor | None, expected: torch.Tensor, shaken: dict[str, float]) -> OutputError:
+    findings = Findings()
+    case = Case({}, {name: expected}, None, {name: shaken.get(name, 0.0)})
+    findings.add("", case, {} if got is None else {name: got})
+    kind = f"{str(expected.dtype).removeprefix('torch.')}{list(expected.shape)}"
+    problem = "; ".join(p.removeprefix(": ").removeprefix(name).strip() for p in findings.problems)
+    return OutputError(name, kind, findings.error, findings.eager, problem)

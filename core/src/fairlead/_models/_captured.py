@@ -1,0 +1,136 @@
+"""The graphs of a model, as capture makes them, with the tensors behind their weights. Nothing is compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import msgspec
+import torch
+from torch._dynamo import mark_dynamic
+
+from fairlead._capture import Captured, capture
+from fairlead._models._fir import WEIGHTS
+from fairlead._models._model import Model
+from fairlead._models._tensors import tensors_of
+from fairlead._torch_types import TORCH_DTYPES
+from fairlead.errors import ArgumentError, CaptureError
+from fairlead.interpret import to_fx
+from fairlead.ir import DType, Graph, Kind, verify
+from fairlead.passes import canonicalize, recognize_composites
+
+__all__ = ["CapturedGraphs", "capture_model", "mark", "with_dtype"]
+
+
+@dataclass
+class CapturedGraphs:
+    """Every graph that a model gave, in the order in which they came, and the weights of each by input index.
+
+    ``left_out`` says of each graph that has no form in the IR why; torch ran it.
+    """
+
+    graphs: list[Graph] = field(default_factory=list)
+    weights: list[dict[int, torch.Tensor]] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+
+    @property
+    def pairs(self) -> list[tuple[Graph, dict[int, torch.Tensor]]]:
+        """Each graph with its weights."""
+        return list(zip(self.graphs, self.weights, strict=True))
+
+    def graph(self, captured: Captured) -> Callable[[list[Any]], Any]:
+        """Keep a graph and let torch run it op by op, so that what comes after it is captured too."""
+        named = msgspec.structs.replace(captured.graph, name=f"{captured.graph.kind}_{len(self.graphs)}")
+        graph = verify(recognize_composites(canonicalize(named)))
+        weights: dict[int, torch.Tensor] = {}
+        self.graphs.append(graph)
+        self.weights.append(weights)
+        run, constants = to_fx(graph), tuple(captured.constants.values())
+
+        def call(args: list[Any]) -> Any:
+            given = [*args, *constants]
+            args.clear()
+            for index, each in enumerate(graph.inputs):
+                if each.role in WEIGHTS and index not in weights and isinstance(given[index], torch.Tensor):
+                    weights[index] = given[index].detach().clone()
+            return run(*given)
+
+        return _boxed(call)
+
+    def uncapturable(self, gm: torch.fx.GraphModule, kind: Kind, reason: str) -> Callable[[list[Any]], Any]:
+        """Note why, and let torch run the graph."""
+        self.left_out.append(f"a {kind} graph is left out: it has {reason}")
+
+        def call(args: list[Any]) -> Any:
+            given = list(args)
+            args.clear()
+            return gm.forward(*given)
+
+        return _boxed(call)
+
+
+def _boxed(call: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
+    call._boxed_call = True  # type: ignore[attr-defined]  # AOTAutograd then passes one list, which the callee empties
+    return call
+
+
+def capture_model(model: Model, tensors: Mapping[str, torch.Tensor], *, training: bool) -> CapturedGraphs:
+    """Call the model once with these tensors and keep every graph on the way; in training with a loss and its backward.
+
+    Every graph is in the normal form that backends meet.
+
+    Raises `ArgumentError` where the model does not run, and `CaptureError` where nothing was captured.
+    """
+    found = CapturedGraphs()
+
+    def backend(gm: torch.fx.GraphModule, inputs: Sequence[Any], **_: Any) -> Callable[..., Any]:
+        return capture(gm, inputs, found)
+
+    args, kwargs = model.inputs(dict(tensors))
+    try:
+        with torch.no_grad():  # what fails in plain PyTorch fails with the plainer message
+            model.module.eval()(*args, **kwargs)
+        model.module.train(training)
+        with torch.set_grad_enabled(training):
+            output = torch.compile(model.module, backend=backend)(*args, **kwargs)
+            if training:
+                _loss(output).backward()  # type: ignore[no-untyped-call]
+    except Exception as error:
+        raise ArgumentError(
+            f"the model {model.name!r} fails: {type(error).__name__}: {_first_line(error)}",
+            where=f"calling it with {', '.join(f'{key} {list(value.shape)}' for key, value in tensors.items())}",
+            next="make model(*inputs) work first" + ("; --train also calls loss.backward()" if training else ""),
+        ) from error
+    if not found.graphs:
+        raise CaptureError(
+            f"no graph could be captured: {'; '.join(found.left_out) or 'the model runs no op of torch'}",
+            where=f"MODEL {model.name!r}",
+            next="see what torch makes of it with TORCH_LOGS=graph_breaks",
+        )
+    return found
+
+
+def mark(model: Model, tensors: Mapping[str, torch.Tensor]) -> None:
+    """Make symbols of the dimensions that the model calls dynamic."""
+    for name, dims in model.dynamic.items():
+        for dim in dims:
+            mark_dynamic(tensors[name], dim)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [""])[0][:300]
+
+
+def _loss(output: Any) -> torch.Tensor:
+    tensors = tensors_of(output)
+    if (loss := tensors.get("loss")) is not None:
+        return loss
+    return torch.stack([t.float().square().mean() for t in tensors.values() if t.requires_grad]).sum()
+
+
+def with_dtype(model: Model, dtype: DType) -> Model:
+    """The model with its floating-point weights and inputs in another type."""
+    wanted = TORCH_DTYPES[dtype]
+    args, kwargs = model.inputs({n: t.to(wanted) if t.is_floating_point() else t for n, t in model.tensors.items()})
+    return replace(model, module=model.module.to(wanted), args=args, kwargs=kwargs)
