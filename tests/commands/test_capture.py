@@ -60,7 +60,7 @@ def test_every_graph_of_a_broken_program_is_in_the_file(command: Command, tmp_pa
         ("models.py:raises", "FL203: the factory 'models.py:raises' raised RuntimeError: no weights today"),
         (
             "models.py:mismatch",
-            "FL203: the model 'models.py:mismatch' fails: RuntimeError: mat1 and mat2 shapes cannot be multiplied",
+            "FL203: the model 'models.py:mismatch' fails: RuntimeError: mat1 and mat2",
         ),
     ],
 )

@@ -24,19 +24,19 @@ def test_files_that_mean_the_same_are_equal_whatever_their_names(command: Comman
 
 
 def test_a_difference_is_a_line_and_exit_status_1(command: Command, file: Path) -> None:
-    ir.write(file.with_name("other.fir"), small("aten.gelu.default"))
+    ir.write(file.with_name("other.fir"), small("aten.tanh.default"))
     result = command("diff", file.name, "other.fir")
     assert result.returncode == 1
     assert result.stdout.splitlines() == [
         "forward: 3 differences",
         "  - node 1: %3 = aten.relu.default(%2) : f32[3, 4]",
-        "  + node 1: %3 = aten.gelu.default(%2) : f32[3, 4]",
-        "  ~ output 0: value: %3 (aten.relu.default) -> %3 (aten.gelu.default)",
+        "  + node 1: %3 = aten.tanh.default(%2) : f32[3, 4]",
+        "  ~ output 0: value: %3 (aten.relu.default) -> %3 (aten.tanh.default)",
     ]
 
 
 def test_differences_as_json(command: Command, file: Path) -> None:
-    ir.write(file.with_name("other.fir"), small("aten.gelu.default"))
+    ir.write(file.with_name("other.fir"), small("aten.tanh.default"))
     result = command("diff", file.name, "other.fir", "--json")
     assert result.returncode == 1
     (pair,) = json.loads(result.stdout)
