@@ -3,6 +3,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import mmap
 import os
 import re
 import struct
@@ -17,6 +18,7 @@ import msgspec
 import numpy
 import pytest
 import safetensors
+import safetensors.torch
 import torch
 from torch._subclasses import FakeTensorMode
 
@@ -153,10 +155,115 @@ def test_the_weights_are_a_safetensors_file(tmp_path: Path) -> None:
         )
     )
     assert {n: (t["dtype"], t["shape"]) for n, t in found.items()} == {
-        "in0": ("BOOL", [3]),
-        "in1": ("F64", [1]),
-        "in2": ("F32", [2, 2]),
+        "g0.in0": ("BOOL", [3]),
+        "g0.in1": ("F64", [1]),
+        "g0.in2": ("F32", [2, 2]),
     }
+
+
+def test_weights_are_mapped_where_they_are_aligned_and_private(tmp_path: Path, small_graph: Graph) -> None:
+    write(tmp_path / "g.fir", small_graph, {1: torch.arange(6.0).reshape(3, 2)})
+    before = (tmp_path / "g.fir").read_bytes()
+    data = read(tmp_path / "g.fir").constants()[1]
+    assert isinstance(data.data.obj, mmap.mmap)
+    assert torch.frombuffer(data.data, dtype=torch.float32).data_ptr() % 64 == 0
+    data.data[0] = 255
+    assert (tmp_path / "g.fir").read_bytes() == before
+    with zipfile.ZipFile(tmp_path / "g.fir") as archive:
+        for info in archive.infolist():
+            header = before[info.header_offset :]
+            assert (info.header_offset + 30 + sum(struct.unpack_from("<HH", header, 26))) % 64 == 0
+
+
+def test_a_file_can_be_written_over_while_its_weights_are_in_use(tmp_path: Path, small_graph: Graph) -> None:
+    write(tmp_path / "g.fir", small_graph, {1: torch.ones(3, 2)})
+    held = read(tmp_path / "g.fir").constants()
+    write(tmp_path / "g.fir", small_graph, {1: torch.zeros(3, 2)})
+    assert numpy.asarray(held[1]).tolist() == [[1, 1]] * 3
+    assert numpy.asarray(read(tmp_path / "g.fir").constants()[1]).tolist() == [[0, 0]] * 3
+    assert [p.name for p in tmp_path.iterdir()] == ["g.fir"]
+
+
+@pytest.mark.parametrize("weights", ["inline", "random"])
+def test_graphs_share_a_tensor_that_is_kept_once(tmp_path: Path, small_graph: Graph, weights: Any) -> None:
+    whole = ir.module(small_graph, replace(small_graph, name="other"))
+    weight = torch.randn(3, 2)
+    write(tmp_path / "a", whole, {(0, 1): weight, (1, 1): weight}, weights=weights)
+    file = read(tmp_path / "a")
+    first, second = file.constants(0)[1], file.constants(1)[1]
+    assert first is second
+    write(tmp_path / "b", file.module, {(0, 1): first, (1, 1): second}, weights="inline")
+    found = safetensors.deserialize(  # type: ignore[no-untyped-call]
+        _entries(tmp_path / "b")["weights.safetensors"]
+    )
+    assert [name for name, _ in found] == ["g0.in1"]
+
+
+# ---- weights in other files
+
+
+@pytest.fixture
+def beside(tmp_path: Path, small_graph: Graph) -> Path:
+    """A file whose weights are in a safetensors file of the library's, in a folder beside it."""
+    (tmp_path / "weights").mkdir()
+    safetensors.torch.save_file({"fc.weight": torch.arange(6.0).reshape(3, 2)}, tmp_path / "weights/model.safetensors")
+    stored = ir.StoredTensor("weights/model.safetensors", "fc.weight")
+    write(tmp_path / "g.fir", small_graph, {1: stored})
+    return tmp_path / "g.fir"
+
+
+def test_weights_stay_in_their_own_file(beside: Path) -> None:
+    assert "weights.safetensors" not in _entries(beside)
+    assert numpy.asarray(read(beside).constants()[1]).tolist() == [[0, 1], [2, 3], [4, 5]]
+
+
+def test_weights_that_are_missing_or_changed_are_named(beside: Path) -> None:
+    weights = beside.parent / "weights/model.safetensors"
+    data = weights.read_bytes()
+    weights.write_bytes(data[:-1] + b"x")
+    assert read(beside).constants(check=False)[1].shape == (3, 2)
+    for change, message in (
+        (data[:-1] + b"x", "the weights in weights/model.safetensors have changed since this file was written"),
+        (data + b"x", "the weights in weights/model.safetensors have changed since this file was written"),
+        (None, "the weights in weights/model.safetensors cannot be read: No such file or directory"),
+    ):
+        weights.write_bytes(change) if change else weights.unlink()
+        with pytest.raises(IRFormatError, match=re.escape(message)) as caught:
+            read(beside).constants()
+        assert caught.value.next == "put the file with the weights back beside it, as it was"
+
+
+@pytest.mark.parametrize("path", ["../x", "/etc/passwd", "a//b", "", ".", "a/../../x", "c:x", "a\\b", "a\0b"])
+def test_weights_outside_the_folder_are_refused(beside: Path, small_graph: Graph, path: str) -> None:
+    with pytest.raises(ArgumentError, match="does not lead into the folder of the file"):
+        write(beside.with_name("h.fir"), small_graph, {1: ir.StoredTensor(path, "fc.weight")})
+    entries = _entries(beside)
+    weights = json.loads(entries["weights.json"])
+    weights["files"][0]["path"] = path
+    entries["weights.json"] = json.dumps(weights).encode()
+    _rewrite(beside, entries)
+    with pytest.raises(IRFormatError, match="which is not beside this file"):
+        read(beside)
+
+
+def test_a_link_out_of_the_folder_is_refused(beside: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    outside = tmp_path_factory.mktemp("outside") / "w"
+    weights = beside.parent / "weights/model.safetensors"
+    outside.write_bytes(weights.read_bytes())
+    weights.unlink()
+    weights.symlink_to(outside)
+    with pytest.raises(IRFormatError, match="which leads out of the folder of this file"):
+        read(beside).constants()
+
+
+def test_a_file_of_weights_that_is_not_there_cannot_be_referred_to(tmp_path: Path, small_graph: Graph) -> None:
+    with pytest.raises(ArgumentError, match="'w' cannot be read: No such file"):
+        write(tmp_path / "g.fir", small_graph, {1: ir.StoredTensor("w", "x")})
+
+
+def test_another_version_of_the_ir_cannot_be_written(tmp_path: Path, small_graph: Graph) -> None:
+    with pytest.raises(ArgumentError, match=r"IR version 1\.1 cannot be written"):
+        write(tmp_path / "g.fir", small_graph, ir_version=(1, 1))
 
 
 def test_weights_can_be_left_out(tmp_path: Path, small_graph: Graph) -> None:
@@ -256,6 +363,15 @@ def _graph(position: int, value: Any) -> Callable[[Entries], None]:
     return change
 
 
+def _constant(**changes: Any) -> Callable[[Entries], None]:
+    def change(entries: Entries) -> None:
+        weights = json.loads(entries["weights.json"])
+        weights["tensors"][0].update(changes)
+        entries["weights.json"] = json.dumps(weights).encode()
+
+    return change
+
+
 def _set(name: str, data: bytes) -> Callable[[Entries], None]:
     return lambda entries: entries.update({name: data})
 
@@ -284,12 +400,16 @@ DEEP = b"\x91" * 5000 + b"\xc0"
 MALFORMED: list[tuple[str, Callable[[Entries], object], str]] = [
     ("no manifest", lambda e: e.pop("manifest.json"), "the entry manifest.json is missing"),
     ("no graph", lambda e: e.pop("graphs.msgpack"), "the entry graphs.msgpack is missing"),
-    ("no weights", lambda e: e.pop("weights.safetensors"), "the entry weights.safetensors is missing"),
+    ("no weights", lambda e: e.pop("weights.safetensors"), "it keeps no weights, but an input has some"),
+    ("no list of weights", lambda e: e.pop("weights.json"), "a tensor 'g0.in1', which is no input of static shape"),
     ("a foreign entry", _set("evil.pkl", b""), "an unknown or repeated entry 'evil.pkl'"),
-    ("an entry too many", _set("weights.json", b"{}"), "the entry weights.json does not belong in this file"),
+    ("a constant of no input", _constant(input=7), "a constant for input 7 that does not fit it"),
+    ("a constant of no graph", _constant(graph=1), "a constant for input 1 that does not fit it"),
+    ("a constant of nowhere", _constant(name=None), "a constant for input 1 that does not fit it"),
+    ("a constant in no file", _constant(file=0), "file 0 of a table of 0"),
     ("another format", _manifest(format="zip"), "its format is 'zip', not 'fairlead-ir'"),
     ("a version before the first", _manifest(ir_version=[0, 0]), "it has IR version 0.0, which was never released"),
-    ("another name", _manifest(graphs=["other"]), "the manifest names other graphs"),
+    ("another name", _manifest(graphs=[{"name": "other", "kind": "inference"}]), "the manifest names other graphs"),
     ("an unknown field", _manifest(extra=1), "Object contains unknown field `extra`"),
     ("an unknown way of weights", _manifest(weights="pickle"), "Invalid enum value 'pickle'"),
     ("a manifest that is no JSON", _set("manifest.json", b"{"), "Input data was truncated"),
@@ -333,10 +453,21 @@ MALFORMED: list[tuple[str, Callable[[Entries], object], str]] = [
     ("an output that is none of a graph's", _graph(8, [[9, "user", None, None]]), "%9 is used before it is defined"),
     ("too few locations", _set("locations.msgpack", b"\x92\x90\x90"), "0 locations for 2 nodes"),
     ("a location that is not there", _set("locations.msgpack", b"\x92\x90\x92\xff\x05"), "not in the table of 0"),
-    ("weights of no input", _weights("x", [0], b"", 0), "a tensor 'x', which is no input of static shape"),
-    ("weights of another shape", _weights("in1", [1], bytes(4), 4), "tensor 'in1' is F32[1], the input is f32[3, 2]"),
-    ("weights beyond the end", _weights("in1", [6], b"", 24), "deserializing"),
-    ("weights without a header", _set("weights.safetensors", b"\xff" * 8), "deserializing"),
+    ("weights of no input", _weights("x", [0], b"", 0), "there is no tensor 'g0.in1'"),
+    ("weights of another shape", _weights("g0.in1", [1], bytes(4), 4), "'g0.in1' is F32[1], the input is f32[3, 2]"),
+    ("weights beyond the end", _weights("g0.in1", [6], b"", 24), "its tensors end at 24 of 0 bytes"),
+    ("weights of a lying size", _weights("g0.in1", [3, 2], bytes(4), 4), "lies from 0 to 4, not where or not as large"),
+    ("weights of a negative size", _weights("g0.in1", [-1], b"", -4), "tensor 'g0.in1' is F32[-1]"),
+    (
+        "weights without a header",
+        _set("weights.safetensors", b"\xff" * 8),
+        "a header of 18446744073709551615 bytes",
+    ),
+    (
+        "weights with a broken header",
+        _set("weights.safetensors", b"\1" + bytes(7) + b"{"),
+        "its header: Input data",
+    ),
 ]
 
 

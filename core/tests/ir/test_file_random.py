@@ -28,6 +28,10 @@ def _drawn(path: Path, tensor: Any, dtype: DType) -> TensorData:
     return read(path).constants()[0]
 
 
+def _row(index: int, distribution: dict[str, Any]) -> dict[str, Any]:
+    return {"graph": 0, "input": index, "random": distribution, "stream": index}
+
+
 def _specify(path: Path, graph: Graph, *tensors: dict[str, Any], seed: int = 0) -> None:
     """A file with this random specification, as somebody else may have written it."""
     write(path, graph, weights="random")
@@ -68,9 +72,9 @@ def test_numbers_are_those_of_the_documented_formulas(tmp_path: Path) -> None:
     _specify(
         tmp_path / "g.fir",
         Graph("g", Kind.inference, inputs, (), ()),
-        {"input": 0, "distribution": {"kind": "uniform", "low": -2.0, "high": 3.0}},
-        {"input": 1, "distribution": {"kind": "normal", "mean": 1.0, "std": 0.5}},
-        {"input": 2, "distribution": {"kind": "integers", "low": -3, "high": 9}},
+        _row(0, {"kind": "uniform", "low": -2.0, "high": 3.0}),
+        _row(1, {"kind": "normal", "mean": 1.0, "std": 0.5}),
+        _row(2, {"kind": "integers", "low": -3, "high": 9}),
         seed=42,
     )
     found = {i: numpy.asarray(c).tolist() for i, c in read(tmp_path / "g.fir").constants().items()}
@@ -156,7 +160,7 @@ def test_the_weights_themselves_are_not_in_the_file(tmp_path: Path) -> None:
 
 def test_a_small_file_cannot_ask_for_large_memory_unnoticed(tmp_path: Path) -> None:
     graph = _graph(DType.f32, (1 << 40,))
-    _specify(tmp_path / "g.fir", graph, {"input": 0, "distribution": {"kind": "uniform", "low": 0.0, "high": 1.0}})
+    _specify(tmp_path / "g.fir", graph, _row(0, {"kind": "uniform", "low": 0.0, "high": 1.0}))
     with pytest.raises(
         IRFormatError, match="its random weights take 4398046511104 bytes, more than the limit"
     ) as caught:
@@ -167,13 +171,13 @@ def test_a_small_file_cannot_ask_for_large_memory_unnoticed(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("tensor", "message"),
     [
-        ({"input": 1, "distribution": {"kind": "uniform", "low": 0.0, "high": 1.0}}, "a random tensor for input 1"),
-        ({"input": 0, "distribution": {"kind": "integers", "low": 0, "high": 1}}, "a random tensor for input 0"),
-        ({"input": 0, "distribution": {"kind": "uniform", "low": 1.0, "high": 0.0}}, "a random tensor for input 0"),
-        ({"input": 0, "distribution": {"kind": "normal", "mean": 0.0, "std": -1.0}}, "a random tensor for input 0"),
-        ({"input": 0, "distribution": {"kind": "normal", "mean": 1e200, "std": 1.0}}, "a random tensor for input 0"),
-        ({"input": 0, "distribution": {"kind": "cauchy"}}, "Invalid value 'cauchy'"),
-        ({"input": 0}, "Object missing required field `distribution`"),
+        (_row(1, {"kind": "uniform", "low": 0.0, "high": 1.0}), "a constant for input 1"),
+        (_row(0, {"kind": "integers", "low": 0, "high": 1}), "a random tensor for input 0"),
+        (_row(0, {"kind": "uniform", "low": 1.0, "high": 0.0}), "a random tensor for input 0"),
+        (_row(0, {"kind": "normal", "mean": 0.0, "std": -1.0}), "a random tensor for input 0"),
+        (_row(0, {"kind": "normal", "mean": 1e200, "std": 1.0}), "a random tensor for input 0"),
+        (_row(0, {"kind": "cauchy"}), "Invalid value 'cauchy'"),
+        ({"graph": 0, "input": 0}, "a constant for input 0 that does not fit it"),
     ],
 )
 def test_a_specification_that_does_not_fit_is_a_format_error(

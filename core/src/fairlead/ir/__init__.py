@@ -51,6 +51,7 @@ from fairlead.ir._parse import parse, parse_graph
 from fairlead.ir._tensors import TensorData
 from fairlead.ir._text import node_text, to_text, type_text
 from fairlead.ir._verify import verify
+from fairlead.ir._weights import StoredTensor
 from fairlead.ir.dims import Dim
 
 __all__ = [
@@ -75,6 +76,7 @@ __all__ = [
     "Output",
     "Role",
     "ScalarType",
+    "StoredTensor",
     "Symbol",
     "TensorData",
     "TensorType",

@@ -10,9 +10,10 @@ import msgspec
 from fairlead.errors import IRVersionError
 from fairlead.ir._messagepack import malformed
 from fairlead.ir._model import IR_VERSION, Argument, Complex, DimExpr, Graph, Module, Node, OpUse, Token, Value
-from fairlead.ir._upgrade import CHANGES, upgrade
+from fairlead.ir._upgrade import CHANGES, downgrade, upgrade
 from fairlead.ir._verify import verify
 from fairlead.ir._wire import WireGraph, decode_wire, pack_graph, unpack_graph
+from fairlead.ir.opset import spec
 
 FORMAT = "fairlead-ir"
 
@@ -87,8 +88,19 @@ def finish(module: Module, where: str) -> Module:
     return verify(upgrade(module, where, {op: use for op in module.ops if (use := _known(op))}))
 
 
+def down_to(module: Module, opset: int) -> Module:
+    """The module as an older opset says it; an `ArgumentError` names what it cannot say."""
+
+    def since(op: str) -> int:
+        found = spec(op)
+        return found.since if found else 1
+
+    return downgrade(module, opset, since)
+
+
 def _known(op: str) -> OpUse | None:
-    return None
+    found = spec(op)
+    return OpUse(found.version, found.signature) if found else None
 
 
 def check_version(format_: str, version: tuple[int, int], where: str) -> None:
