@@ -25,9 +25,9 @@ Path: TypeAlias = "str | os.PathLike[str]"
 T = TypeVar("T")
 
 _MANIFEST, _GRAPHS, _LOCATIONS = "manifest.json", "graphs.msgpack", "locations.msgpack"
-_WEIGHTS, _INLINE = "weights.json", "weights.safetensors"
+_WEIGHTS, INLINE = "weights.json", "weights.safetensors"
 # How large an entry may be, in bytes; weights are as large as the file is.
-_LARGEST = {_MANIFEST: 1 << 26, _GRAPHS: 1 << 30, _LOCATIONS: 1 << 28, _WEIGHTS: 1 << 28, _INLINE: 1 << 62}
+_LARGEST = {_MANIFEST: 1 << 26, _GRAPHS: 1 << 30, _LOCATIONS: 1 << 28, _WEIGHTS: 1 << 28, INLINE: 1 << 62}
 
 
 class _Header(msgspec.Struct, frozen=True):
@@ -102,9 +102,16 @@ def write(
     target = pathlib.Path(path)
     keyed: dict[int | tuple[int, int], object] = {**(constants or {})}  # type: ignore[dict-item]
     specification, kept = specify(whole, keyed, weights, target.parent)
+    lines = encode_locations(whole) if locations else b""
+    _replace(target, entries_of(whole, specification, kept, weights, lines))
+
+
+def entries_of(
+    whole: Module, specification: Specification, kept: Mapping[str, TensorData], weights: Weights, lines: bytes
+) -> dict[str, Pieces]:
+    """The entries of a file, in their order; those that hold nothing are left out."""
     names = tuple([_GraphName(g.name, g.kind) for g in whole.graphs])
     manifest = _Manifest(FORMAT, whole.ir_version, names, whole.ops, whole.producer, weights)
-    lines = encode_locations(whole) if locations else b""
     entries: dict[str, Pieces] = {_MANIFEST: [msgspec.json.encode(manifest)]}
     entries[_GRAPHS] = [msgspec.msgpack.encode([pack_graph(g) for g in whole.graphs])]
     if lines:
@@ -112,8 +119,8 @@ def write(
     if specification.tensors:
         entries[_WEIGHTS] = [msgspec.json.encode(specification)]
     if kept:
-        entries[_INLINE] = pieces(kept)
-    _replace(target, entries)
+        entries[INLINE] = pieces(kept)
+    return entries
 
 
 def read(path: Path) -> File:
@@ -125,7 +132,7 @@ def read(path: Path) -> File:
     for a graph that breaks a rule, and OSError where the file cannot be opened.
     """
     where = os.fspath(path)
-    entries = read_zip(path, _LARGEST, _INLINE)
+    entries = read_zip(path, _LARGEST, INLINE)
     manifest = _manifest(*_take(entries, _MANIFEST, where))
     data, entry = _take(entries, _GRAPHS, where)
     graphs = tuple([unpack_graph(g, entry) for g in decode_wire(data, list[WireGraph], entry)])
@@ -135,7 +142,7 @@ def read(path: Path) -> File:
     if _LOCATIONS in entries:
         whole = with_locations(whole, *_take(entries, _LOCATIONS, where))
     whole = finish(whole, where)
-    specification, inline = Specification(), entries.pop(_INLINE, None)
+    specification, inline = Specification(), entries.pop(INLINE, None)
     if _WEIGHTS in entries:
         data, entry = _take(entries, _WEIGHTS, where)
         specification = _parse(data, Specification, entry)
@@ -147,7 +154,7 @@ def _replace(target: pathlib.Path, entries: Mapping[str, Pieces]) -> None:
     part = target.with_name(f"{target.name}.{os.getpid()}.part")
     try:
         with open(part, "wb") as file:
-            write_zip(file, entries, _INLINE)
+            write_zip(file, entries, INLINE)
         os.replace(part, target)
     finally:
         part.unlink(missing_ok=True)
