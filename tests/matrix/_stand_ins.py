@@ -1,4 +1,4 @@
-"""Stand-ins for CUDA's libraries: with them a CUDA build of torch imports, and runs on a CPU, without a gigabyte of SDK.
+"""Stand-ins for CUDA's libraries: with them a CUDA build of torch imports and runs on a CPU, without the SDK.
 
 Each missing library becomes one of a few kilobytes that exports what torch's own libraries import from it. Every
 function answers "no device" (cudaErrorNoDevice, 100), but for those that run while torch is imported.
@@ -24,7 +24,7 @@ _VENDOR = re.compile(r"lib(cu[a-z]+|nccl|nv[a-zA-Z]+|nvshmem_host)\.so", re.ASCI
 _SYMBOL = re.compile(r"(__cuda|cu[A-Z]|cu(blas|da|dnn|fft|pti|rand|solver|sparse|File)|nccl|nv)")
 
 _BODIES = {
-    "__cudaRegisterFatBinary": "static void *handle[4]; void **__cudaRegisterFatBinary(void *binary) { return handle; }",
+    "__cudaRegisterFatBinary": "static void *all[4]; void **__cudaRegisterFatBinary(void *binary) { return all; }",
     "cudaGetDeviceCount": "int cudaGetDeviceCount(int *count) { if (count) *count = 0; return 100; }",
     "cudaGetLastError": "int cudaGetLastError(void) { return 0; }",
     "cudaPeekAtLastError": "int cudaPeekAtLastError(void) { return 0; }",
@@ -32,7 +32,13 @@ _BODIES = {
     "cudaDriverGetVersion": "int cudaDriverGetVersion(int *version) { if (version) *version = 0; return 0; }",
     "cudnnGetVersion": "unsigned long cudnnGetVersion(void) { return 90000; }",
 }
-_TEXTS = ("cudaGetErrorString", "cudaGetErrorName", "cudnnGetErrorString", "cublasGetStatusString", "ncclGetErrorString")
+_TEXTS = (
+    "cudaGetErrorString",
+    "cudaGetErrorName",
+    "cudnnGetErrorString",
+    "cublasGetStatusString",
+    "ncclGetErrorString",
+)
 _BODIES |= {name: f'const char *{name}(int code) {{ return "a stand-in for CUDA"; }}' for name in _TEXTS}
 
 

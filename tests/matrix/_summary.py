@@ -1,0 +1,90 @@
+"""What the corpus keeps of tensors: a distribution that inputs are drawn from again, and two numbers of each output."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from fairlead._torch_types import TORCH_DTYPES
+from fairlead.interpret import restride
+from fairlead.ir import Graph, TensorType
+from fairlead.ir._random import Distribution, Integers, Normal, Uniform, describe, draw
+from fairlead.ir._tensors import tensor_data
+
+__all__ = ["Summary", "agree", "described", "drawn", "summary"]
+
+SEED = 7
+LARGE = 3.0e3
+"""How many times the rounding of the dtype a projection may move, relative to the sum of magnitudes."""
+
+Summary = tuple[float, float]
+"""A projection on fixed pseudo-random weights, and the sum of magnitudes."""
+
+
+def described(tensor: Any) -> str:
+    """A distribution that resembles an input, as a short text; an integer stands for itself."""
+    if not isinstance(tensor, torch.Tensor):
+        return str(int(tensor))
+    match describe(tensor_data(tensor.detach().contiguous().resolve_conj())):
+        case Normal(mean=mean, std=std):
+            return f"n:{mean:.3g}:{std:.3g}"
+        case Uniform(low=low, high=high):
+            return f"u:{low:.3g}:{high:.3g}"
+        case Integers(low=low, high=high):
+            return f"i:{low}:{high}"
+
+
+def drawn(graph: Graph, texts: Sequence[str]) -> list[Any]:
+    """Inputs of a graph without symbols, the same everywhere."""
+    inputs: list[Any] = []
+    for index, (item, text) in enumerate(zip(graph.inputs, texts, strict=True)):
+        type_ = item.value.type
+        if not isinstance(type_, TensorType):
+            inputs.append(int(text))
+            continue
+        shape = tuple(int(d) for d in type_.shape)
+        data = draw(_distribution(text), SEED, index, type_.dtype, shape)
+        dtype = TORCH_DTYPES[type_.dtype]
+        tensor = (
+            torch.frombuffer(data.data, dtype=dtype).reshape(shape) if data.nbytes else torch.empty(shape, dtype=dtype)
+        )
+        inputs.append(tensor if type_.strides is None else restride(tensor, [int(s) for s in type_.strides]))
+    return inputs
+
+
+def _distribution(text: str) -> Distribution:
+    kind, first, second = text.split(":")
+    if kind == "i":
+        return Integers(int(first), int(second))
+    return (Normal if kind == "n" else Uniform)(float(first), float(second))
+
+
+def summary(output: Any) -> Summary | None:
+    """Two numbers that any change of an output's elements shows in; None stays None."""
+    if output is None:
+        return None
+    tensor = torch.as_tensor(output).detach()
+    flat = (torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor).to(torch.float64).reshape(-1)
+    index = torch.arange(flat.numel(), dtype=torch.int64)
+    weights = ((index * 2654435761 + 12345) % 4294967296).to(torch.float64) / 4294967296 + 0.5
+    return _short(float((flat * weights).sum())), _short(float(flat.abs().sum()))
+
+
+def _short(x: float) -> float:
+    return float(f"{x:.9g}")
+
+
+def agree(wanted: Summary | None, found: Summary | None, dtype: torch.dtype) -> bool:
+    """Whether two summaries are of equal outputs, as far as the dtype can tell."""
+    if wanted is None or found is None:
+        return wanted is found
+    rounding = torch.finfo(dtype).eps if dtype.is_floating_point or dtype.is_complex else 1e-9
+    for a, b in zip(wanted, found, strict=True):
+        if math.isfinite(a) and not abs(a - b) <= LARGE * rounding * max(wanted[1], 1e-6):
+            return False
+        if not math.isfinite(a) and str(a) != str(b):
+            return False
+    return True
