@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import itertools
 import os
 import subprocess
 import sys
@@ -12,23 +11,15 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from fairlead.ir import diff
 from tests.matrix import _corpus
 from tests.matrix._environments import ROOT, environment
+from tests.matrix.differences import REFERENCE
 
 RELEASES = ("2.8", "2.11", "2.13", "2.15")
-REFERENCE = "2.13"
-"""The release that others are compared with."""
 
 
 def main() -> None:
     options = _options()
-    if options.capture:
-        _capture(options.capture, options.only)
-        return
-    if options.differences:
-        _print_differences(_corpus.load(options.out))
-        return
     options.out.mkdir(parents=True, exist_ok=True)
     results = {release: _check(release, options.out, options.only) for release in options.releases}
     Console().print(_table(_corpus.load(options.out), results))
@@ -40,7 +31,7 @@ def _check(release: str, out: Path, only: str) -> dict[str, str]:
     """What became of each step on one release, by the step's name."""
     python = environment(release)
     steps = {
-        "capture": ("-m", "tests.matrix", "--capture", str(out), "--only", only),
+        "capture": ("-m", "tests.matrix.capture", str(out), only),
         "corpus": ("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/test_corpus.py"),
         "semantics": ("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/semantics", "-k", "eager or onnxrt"),
     }
@@ -54,20 +45,6 @@ def _step(release: str, name: str, command: list[str]) -> str:
     if done.returncode:
         print(f"{done.stdout}{done.stderr}", file=sys.stderr)
     return "passed" if done.returncode == 0 else "failed"
-
-
-def _capture(folder: Path, only: str) -> None:
-    """Capture every program with the torch that is here, into the corpus in a folder."""
-    import torch
-
-    from tests.matrix._capture import capture_program
-    from tests.matrix._programs import models, ops
-
-    release = ".".join(torch.__version__.split(".")[:2])
-    index = _corpus.load(folder)
-    for program in (*models(only), *ops(only)):
-        _corpus.store(folder, index, release, program.name, capture_program(program))
-    _corpus.save(folder, index)
 
 
 def _table(index: _corpus.Index, results: dict[str, dict[str, str]]) -> Table:
@@ -89,16 +66,6 @@ def _equal(index: _corpus.Index, release: str, *, ops: bool) -> str:
     return f"{same} of {len(pairs)}" + (f" ({same / len(pairs):.0%})" if pairs else "")
 
 
-def _print_differences(index: _corpus.Index) -> None:
-    for name, found in index.programs.items():
-        for release, file in found.items():
-            if file != found.get(REFERENCE, file):
-                print(f"## {name}: torch {REFERENCE} and {release}")
-                old, new = (_corpus.load_module(f).graphs for f in (found[REFERENCE], file))
-                for a, b in itertools.zip_longest(old, new):
-                    print(diff(a, b) if a and b else f"a graph more: {(a or b).name}")
-
-
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.matrix", description=(__doc__ or "").partition(":")[2])
     parser.add_argument("releases", nargs="*", default=RELEASES, help="releases of torch, such as 2.8; all by default")
@@ -106,8 +73,6 @@ def _options() -> argparse.Namespace:
         "--out", type=Path, default=_corpus.FOLDER, help="the corpus to write; the committed one by default"
     )
     parser.add_argument("--only", default="", help="how the names of the programs to capture start")
-    parser.add_argument("--capture", type=Path, help="only capture, with the torch that is here, into this corpus")
-    parser.add_argument("--differences", action="store_true", help="only list what differs between the releases")
     return parser.parse_args()
 
 
