@@ -14,6 +14,7 @@ import torch
 from fairlead._capture import _torch
 from fairlead._capture._corrections import correct_types
 from fairlead._capture._fx import graph_of
+from fairlead._capture._order import by_first_use, permuted
 from fairlead._capture._types import Uncapturable
 from fairlead.ir import Graph, Kind, Output, Role
 
@@ -90,7 +91,24 @@ class _Capture:
         except Uncapturable as reason:
             return self._sink.uncapturable(gm, kind, str(reason))
         graph = correct_types(msgspec.structs.replace(read.graph, outputs=_with_roles(read.graph)))
-        return self._sink.graph(Captured(graph, read.constants, self._versioned if roles else frozenset()))
+        versioned = self._versioned if roles else frozenset()
+        order = by_first_use(graph)
+        if order == tuple(range(len(order))):
+            return self._sink.graph(Captured(graph, read.constants, versioned))
+        versioned = frozenset(new for new, old in enumerate(order) if old in versioned)
+        return _reordered(self._sink.graph(Captured(permuted(graph, order), read.constants, versioned)), order)
+
+
+def _reordered(call: Callable[[list[Any]], Any], order: Sequence[int]) -> Callable[[list[Any]], Any]:
+    """Takes the inputs as torch passes them, without the constants, and empties the list as every callee does."""
+
+    def reordered(args: list[Any]) -> Any:
+        given = [args[i] for i in order[: len(args)]]
+        args.clear()
+        return call(given)
+
+    reordered._boxed_call = True  # type: ignore[attr-defined]
+    return reordered
 
 
 def _with_roles(graph: Graph) -> tuple[Output, ...]:
