@@ -6,7 +6,7 @@ BACKENDS := backends/onnx backends/inductor backends/onnxrt backends/openvino
 WHEELS := core $(BACKENDS)
 MODELS ?= bert resnet50
 
-.PHONY: help setup test lint unit demo bench fix api vendor wheels clean
+.PHONY: help setup test lint unit demo bench fix api docs vendor wheels clean
 .DEFAULT_GOAL := help
 
 help:    ## list the targets
@@ -36,6 +36,9 @@ api: .venv/.ready    ## write down the public signatures anew
 
 vendor:    ## fetch anew, with npm, the files of others that are in a wheel
 	$(PYTHON) core/vendor.py
+
+docs: .venv/.ready    ## a page for each op of the IR, in build/docs/ops/
+	$(BIN)/fairlead op --pages build/docs/ops
 
 wheels: .venv/.ready    ## build every wheel into dist/
 	for w in $(WHEELS); do (cd $$w && $(CURDIR)/$(BIN)/python -m hatchling build -t wheel -d $(CURDIR)/dist) || exit 1; done
