@@ -14,6 +14,7 @@ import torch
 from fairlead._capture import _torch
 from fairlead._capture._corrections import correct_types
 from fairlead._capture._fx import graph_of
+from fairlead._capture._lazy_bits import resolving
 from fairlead._capture._order import by_first_use, permuted
 from fairlead._capture._types import Uncapturable
 from fairlead.ir import Graph, Kind, Output, Role
@@ -94,9 +95,10 @@ class _Capture:
         versioned = self._versioned if roles else frozenset()
         order = by_first_use(graph)
         if order == tuple(range(len(order))):
-            return self._sink.graph(Captured(graph, read.constants, versioned))
+            return resolving(self._sink.graph(Captured(graph, read.constants, versioned)), gm, graph)
         versioned = frozenset(new for new, old in enumerate(order) if old in versioned)
-        return _reordered(self._sink.graph(Captured(permuted(graph, order), read.constants, versioned)), order)
+        run = _reordered(self._sink.graph(Captured(permuted(graph, order), read.constants, versioned)), order)
+        return resolving(run, gm, graph)
 
 
 def _reordered(call: Callable[[list[Any]], Any], order: Sequence[int]) -> Callable[[list[Any]], Any]:

@@ -192,6 +192,8 @@ class Reader:
             raise Uncapturable("as_strided of a view of an input")
         args = tuple(self.argument(a) for a in given)
         op = _PHYSICAL.get(str(node.target), str(node.target))
+        if op != str(node.target) and not isinstance(args[0], Value):
+            op, args = "aten.scalar_tensor.default", _resolved_number(given[0], op, node.meta["val"])
         self.nodes.append(Node(op, args, self.results(node, meta), location_of(node)))
 
     def _higher_order(self, node: FxNode, gm: torch.fx.GraphModule) -> None:
@@ -216,6 +218,13 @@ class Reader:
 
     def _is_tensor(self, node: FxNode) -> bool:
         return node in self.values and isinstance(self.values[node].type, TensorType)
+
+
+def _resolved_number(number: complex, op: str, meta: torch.Tensor) -> tuple[Argument, ...]:
+    """The arguments of the tensor that a number is, conjugated or negated."""
+    changed = -number if op == "aten.neg.default" else number.conjugate()
+    fill = Complex(changed.real, changed.imag) if isinstance(changed, complex) else changed
+    return fill, Token("dtype", dtype_name(meta.dtype)), None, Token("device", str(meta.device)), None
 
 
 def _number(value: Any) -> Argument:

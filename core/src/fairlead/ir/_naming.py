@@ -1,24 +1,28 @@
-"""What the canonical form leaves out or renames: names of symbols, numbers of values, ordinals of devices."""
+"""What the canonical form leaves out or renames: names of symbols and process groups, ordinals of devices."""
 
 from __future__ import annotations
 
 import msgspec
 
-from fairlead.ir._model import Graph, ScalarType, Symbol, TensorType, Type
+from fairlead.ir._model import Argument, Graph, Node, ScalarType, Symbol, TensorType, Type
 from fairlead.ir.dims import Dim, rename
+
+_COLLECTIVE = "_c10d_functional."
 
 
 class Naming:
-    """Canonical names for the symbols and devices of one graph; a region shares those of the graph around it.
+    """Canonical names for the symbols, devices and process groups of a graph; a region shares those around it.
 
     Symbols are numbered in the order of the places they are read from, because the order in which an expression shows
     its symbols depends on their names. The ordinals of devices are numbered in the order in which they occur: two ranks
-    that run one program on ``cuda:0`` and ``cuda:1`` have the same graph.
+    that run one program on ``cuda:0`` and ``cuda:1`` have the same graph. So are process groups, whose names torch
+    counts up in each process.
     """
 
     def __init__(self, graph: Graph, outer: Naming | None = None) -> None:
         self._symbols: dict[str, str] = dict(outer._symbols) if outer else {}
         self._devices: dict[str, str] = outer._devices if outer else {}
+        self._groups: dict[str, str] = outer._groups if outer else {}
         first = len(self._symbols)
         ordered = sorted(graph.symbols, key=_place)
         self._symbols |= {s.name: f"s{first + i}" for i, s in enumerate(ordered)}
@@ -34,6 +38,13 @@ class Naming:
         if name not in self._devices:
             self._devices[name] = f"{kind}:{sum(d.partition(':')[0] == kind for d in self._devices)}"
         return self._devices[name]
+
+    def arguments(self, node: Node) -> tuple[Argument, ...]:
+        """The arguments of a node; the last of a collective is the name of its process group."""
+        group = node.args[-1] if node.op.startswith(_COLLECTIVE) and node.args else None
+        if not isinstance(group, str):
+            return node.args
+        return *node.args[:-1], self._groups.setdefault(group, str(len(self._groups)))
 
     def type(self, type_: Type) -> Type:
         if isinstance(type_, ScalarType):

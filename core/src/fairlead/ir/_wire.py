@@ -98,7 +98,8 @@ class _Packer:
     def _node(self, node: Node) -> tuple[int, list[Any], list[int], list[WireGraph]]:
         ops, numbers = self._ops, self._numbers
         op = ops.setdefault(node.op, len(ops))
-        args = [numbers[a.id] if type(a) is Value else self._reference(a) for a in node.args]
+        given = self._naming.arguments(node) if self._naming else node.args
+        args = [numbers[a.id] if type(a) is Value else self._reference(a) for a in given]
         results: list[int] = []
         for result in node.results:
             results += (_NONE, _NONE) if result is None else self._define(result)
