@@ -12,10 +12,16 @@ from .conftest import Command, error, small
 
 WRONG = """
     def compile(self, graph, options, constants):
-        from fairlead.backend import Executable
         from fairlead.interpret import run
 
-        return Executable(lambda inputs: [x + 1 for x in run(graph, inputs)])
+        class Wrong:
+            baked = frozenset()
+            fresh_outputs = True
+
+            def __call__(self, inputs):
+                return [x + 1 for x in run(graph, inputs)]
+
+        return Wrong()
 """
 
 RAISES = """

@@ -45,7 +45,7 @@ def compile_error(name: str, part: Part, constants: Mapping[int, torch.Tensor], 
     if isinstance(cause, FairleadError):
         return cause
     path = _replay_file(part, constants)
-    kept = f"`fairlead compare {path} --backends {name}` shows it again" if path else "the graph could not be written"
+    kept = f"`fairlead replay {path} --backend {name}` shows it again" if path else "the graph could not be written"
     return CompileError(
         f"backend {name!r} raised {_text(cause)} while compiling {len(part.graph.nodes)} nodes",
         where=f"{_wheel(name)}; {_first_location(part)}",

@@ -27,6 +27,7 @@ class _Folder:
         self.label = label
         self.members: list[_Folder | int] = []
         self.folders: dict[str, _Folder] = {}
+        self.ends: tuple[str, str] | None = None
 
     def folder(self, label: str) -> _Folder:
         if label not in self.folders:
@@ -83,12 +84,12 @@ def _cut(folder: _Folder) -> _Folder:
 
 def _run(members: list[_Folder | int]) -> _Folder:
     run = _Folder(f"{_end(members[0], 0)} … {_end(members[-1], -1)}")
-    run.members = members
+    run.members, run.ends = members, (_end(members[0], 0), _end(members[-1], -1))
     return run
 
 
-def _end(member: _Folder | int, which: int) -> int:
-    """The first or the last item in a member."""
-    while not isinstance(member, int):
-        member = member.members[which]
-    return member
+def _end(member: _Folder | int, which: int) -> str:
+    """What a run that begins or ends with a member is called on this side."""
+    if isinstance(member, int):
+        return str(member)
+    return member.ends[which] if member.ends else member.label

@@ -6,7 +6,7 @@ const { graphs, backend } = JSON.parse(document.getElementById("data").textConte
 const $ = id => document.getElementById(id);
 const canvas = $("canvas"), ctx = canvas.getContext("2d");
 const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Liberation Sans", sans-serif';
-const PAD = 14, HEADER = 24, MANY = 400;
+const PAD = 14, HEADER = 24, MANY = 400, MOST = 1200;
 const PALETTE = ["#3b82c4", "#d97706", "#2f9e6e", "#a855c7", "#c2434b", "#0d9aa8", "#8a7a2c", "#6b6fd3", "#b85c9e", "#5f7f3a"];
 const GREY = "#8b969e";
 
@@ -334,10 +334,19 @@ function toggle(key) {
   relay(key);
 }
 
+// unfolds what is in sight, so that the work and the result stay in proportion to the screen
 function unfoldLevel() {
-  const closed = model().groups.filter((g, id) => !state.open.has(id) && g.above.slice(0, -1).every(a => state.open.has(a)));
-  closed.forEach(g => state.open.add(+g.key.slice(1)));
-  relay(); fit();
+  const { x, y, k } = state.view, w = canvas.clientWidth, h = canvas.clientHeight;
+  const middle = b => Math.hypot((b.x + b.w / 2) * k + x - w / 2, (b.y + b.h / 2) * k + y - h / 2);
+  const sight = state.boxes.filter(b => b.member.key[0] === "g" && !b.open && (b.x + b.w) * k + x > 0 && b.x * k + x < w && (b.y + b.h) * k + y > 0 && b.y * k + y < h);
+  sight.sort((a, b) => middle(a) - middle(b));
+  let boxes = state.boxes.length;
+  for (const b of sight) {
+    boxes += b.member.members.length;
+    if (boxes > MOST && b !== sight[0]) break;
+    state.open.add(+b.member.key.slice(1));
+  }
+  if (sight.length) relay(sight[0].member.key);
 }
 
 function reveal(key) {
