@@ -107,3 +107,24 @@ def test_a_view_of_what_overwrites_an_input_is_one_of_the_input() -> None:
         "%2 = aten.permute.default(%0, [1, 0]) : f32[3, 2]",
         "%3 = aten.select.int(%2, 0, 1) : f32[2]",
     ]
+
+
+def test_a_view_of_a_view_that_is_read_inside_too_reads_no_shown_one() -> None:
+    """Saved for the backward are a view and a permutation of it; the program reads the permutation as well."""
+    b = Builder()
+    first = b("aten.view.default", b.input(f32(6)), (2, 3), to=f32(2, 3))
+    second = b("aten.permute.default", first, (1, 0), to=f32(3, 2, strides=(1, 3)))
+    graph = canonicalize(b.graph(b("aten.neg.default", second, to=f32(3, 2)), first, second))
+    assert nodes_of(graph) == text(
+        """
+        %1 = aten.view.default(%0, [2, 3]) : f32[2, 3]
+        %4 = aten.view.default(%0, [2, 3]) : f32[2, 3]
+        %2 = aten.permute.default(%1, [1, 0]) : f32[3, 2] strides[1, 3]
+        %5 = aten.permute.default(%4, [1, 0]) : f32[3, 2] strides[1, 3]
+        %3 = aten.neg.default(%2) : f32[3, 2]
+        out %3 user
+        out %4 user
+        out %5 user
+        """
+    )
+    assert canonicalize(graph) == graph
