@@ -18,7 +18,16 @@ from fairlead.backend import Backend, Executable, Options, Support
 from fairlead.errors import FairleadError, PluginError, RegistryError
 from fairlead.ir import Graph, Kind, Node, Role, TensorType, Value, verify
 from fairlead.partition import DRAWS, Assignment, Part, assign, split, verdict
-from fairlead.passes import canonicalize, decompose, hoist, recognize_composites, split_dropout, view_overwritten_inputs
+from fairlead.passes import (
+    canonicalize,
+    decompose,
+    eliminate_common_subexpressions,
+    fold_constants,
+    hoist,
+    recognize_composites,
+    split_dropout,
+    view_overwritten_inputs,
+)
 from fairlead.placement import GraphPlacement, NodePlacement, PartPlacement, Placement, Why
 
 if TYPE_CHECKING:
@@ -129,6 +138,7 @@ class _Build:
         if not self.backend.capabilities.rng:
             graph = split_dropout(graph)
         graph = decompose(graph, self.backend.capabilities.keeps)
+        graph = eliminate_common_subexpressions(fold_constants(graph))
         return verify(_apply(graph, passes, hooks.Stage.decomposed))
 
     def _static(self) -> tuple[int, ...]:
