@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from fairlead.errors import FairleadError
@@ -16,12 +15,9 @@ if TYPE_CHECKING:
     from fairlead._registry import BackendInfo
     from fairlead._user import compile
 
-__all__ = ["FairleadError", "__version__", "compile", "list_backends"]
+    __version__: str
 
-try:
-    __version__ = version("fairlead")
-except PackageNotFoundError:  # a source tree that is not installed
-    __version__ = "0+unknown"
+__all__ = ["FairleadError", "__version__", "compile", "list_backends"]
 
 
 def list_backends() -> list[BackendInfo]:
@@ -32,9 +28,20 @@ def list_backends() -> list[BackendInfo]:
 
 
 def __getattr__(name: str) -> object:
-    """``compile`` needs torch, which ``import fairlead`` does not load."""
+    """``compile`` needs torch, and the version a search, which ``import fairlead`` does not spend."""
+    if name == "__version__":
+        return _version()
     if name != "compile":
         raise AttributeError(f"module 'fairlead' has no attribute {name!r}")
     from fairlead._user import compile
 
     return compile
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("fairlead")
+    except PackageNotFoundError:  # a source tree that is not installed
+        return "0+unknown"

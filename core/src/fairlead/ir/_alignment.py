@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bisect
-import difflib
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from typing import TypeAlias
@@ -133,6 +132,8 @@ def _matched(
 
 
 def _opcodes(a: Sequence[Hashable], b: Sequence[Hashable]) -> Sequence[tuple[str, int, int, int, int]]:
+    import difflib  # only where graphs are compared: importing it takes milliseconds
+
     return difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Container
 from typing import TypeVar
 
@@ -13,7 +12,6 @@ from fairlead.errors import IRFormatError
 T = TypeVar("T")
 
 _DEEPEST = 64
-_ANNOUNCED = re.compile(rb"(?s)(?=\xdd(.{4})|\xdc(.{2}))")
 # Bytes that each fixed-size form takes, its first one included; extension types with their type byte.
 _FIXED = {0xC0: 1, 0xC2: 1, 0xC3: 1, 0xCA: 5, 0xCB: 9}
 _FIXED |= dict(zip(range(0xCC, 0xD4), (2, 3, 5, 9, 2, 3, 5, 9), strict=True))
@@ -33,15 +31,14 @@ def decode(
 ) -> T:
     """``data`` as ``type_``, with ``extension`` for the types in ``extensions``. `IRFormatError` for anything else.
 
-    The decoder allocates lists of the length that an array announces, before it sees whether there is as much. So all
-    that could be such an announcement must fit the data together; what looks as if it did not is checked item by item.
+    The decoder allocates lists of the length that an array announces, before it sees whether there is as much. So it
+    goes over the data once without building anything: afterwards every length is known to be that of what is there.
     """
-    if _announced(data) > len(data):
-        check(bytes(data), extensions, where)
     try:
+        msgspec.msgpack.decode(data, type=msgspec.Raw)
         return msgspec.msgpack.decode(data, type=type_, ext_hook=extension)
     except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError) as error:
-        check(bytes(data), extensions, where)
+        _check(bytes(data), extensions, where)
         raise malformed(f"not what belongs here: {error}", where) from error
 
 
@@ -52,16 +49,8 @@ def malformed(what: str, where: str) -> IRFormatError:
     )
 
 
-def _announced(data: bytes | memoryview) -> int:
-    """The items that all arrays announce which could start at any byte: too many, never too few."""
-    return sum(int.from_bytes(found[1] or found[2], "big") for found in _ANNOUNCED.finditer(data))
-
-
-def check(data: bytes, extensions: Container[int], where: str) -> None:
-    """Raise `IRFormatError` unless ``data`` is one item made of arrays, numbers, strings and these extension types.
-
-    Afterwards no length announces more than there is, and no array is nested deeper than a decoder takes.
-    """
+def _check(data: bytes, extensions: Container[int], where: str) -> None:
+    """Find the byte at which ``data`` stops being one item of arrays, numbers, strings and these extension types."""
     position = 0
     missing = [1]
     while missing:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import metadata
 
 import msgspec
 
@@ -119,6 +118,8 @@ def check_version(format_: str, version: tuple[int, int], where: str) -> None:
 
 def _installed() -> dict[str, str]:
     """From the metadata of what is installed, so that nothing is imported and the bytes do not depend on what is."""
+    from importlib import metadata  # takes longer than the rest of the IR
+
     return {name: d.version for name in ("fairlead", "torch") for d in metadata.distributions(name=name)}
 
 

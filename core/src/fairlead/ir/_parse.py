@@ -57,44 +57,48 @@ def parse_graph(text: str, where: str = "text") -> Graph:
     return verify(graph)
 
 
-# Each pattern starts with the space before it. Possessive, so that none backtracks over a long text.
-def _pattern(text: str) -> re.Pattern[str]:
-    return re.compile(r"\s*+" + text, re.ASCII)
-
-
 _STRING = r'"(?:[^"\\\n]|\\.)*+"'
 _FLOAT = r"-?(?:inf\b|nan\b|\d++(?:\.\d++(?:[eE][+-]?\d++)?|[eE][+-]?\d++))"
 _INT = r"-?\d{1,20}(?![\w.])"
-_PATTERNS = {
-    what: _pattern(text)
-    for what, text in {
-        "the end": r"\Z",
-        "the version": r"fairlead-ir (\d{1,9})\.(\d{1,9})\b",
-        "a producer": rf"producer\s+({_STRING})\s+({_STRING})",
-        "an op of the table": rf"op\s+([\w.]++)\s+(-?\d{{1,18}})\s+({_STRING})",
-        "a symbol": (
-            r"symbol\s+(\w++)\s+in\s*\[(-?\d{1,20}), (-?\d{1,20}|inf)\]\s+from\s+in(\d{1,18})(?:\.dim(\d{1,18}))?\b"
-        ),
-        "`graph @name kind {`": rf"graph\s+@([\w.$-]++|{_STRING})\s+(\w++)\s*+\{{",
-        "`region @name kind {`": rf"region\s+@([\w.$-]++|{_STRING})\s+(\w++)\s*+\{{",
-        "an input": rf"in\s+%(\d{{1,18}})\s+(\w++)\s+({_STRING})\s*+:",
-        "a type": (r"(\w++)(?:(\[)([^][\n]*+)\](?:\s+strides(\[)([^][\n]*+)\])?(?:\s+@(\w++(?::\d++)?))?)?"),
-        "an output": r"out\s",
-        "a role": r"(\w++)",
-        "a target": r"->\s*in(\d{1,18})\b",
-        "an alias": r"aliases\s+in(\d{1,18})\b",
-        "a result": r"(?:_(?![\w.])|%(\d{1,18}))",
-        "an op": r"([A-Za-z_][\w.]*+)\s*+\(",
-        "a location": (rf"loc\(({_STRING}):(-?\d{{1,18}})(?:\s+in\s+({_STRING}))?(?:\s+at\s+({_STRING}))?\)"),
-        "an argument": (
-            rf"(?:%(?P<value>\d{{1,18}})|(?P<float>{_FLOAT})|(?P<int>{_INT})|(?P<word>(?:none|true|false)\b)"
-            rf"|(?P<string>{_STRING})|(?P<list>\[)|<(?P<dim>[^<>\n]*+)>"
-            rf"|#complex<(?P<re>{_FLOAT}), (?P<im>{_FLOAT})>|#(?P<kind>\w++)<(?P<name>[\w.:-]++|{_STRING})>)"
-        ),
-        "_": r"_(?![\w.])",
-        **{mark: re.escape(mark) for mark in "{}[](),=:"},
-    }.items()
+# Possessive, so that none backtracks over a long text.
+_GRAMMAR = {
+    "the end": r"\Z",
+    "the version": r"fairlead-ir (\d{1,9})\.(\d{1,9})\b",
+    "a producer": rf"producer\s+({_STRING})\s+({_STRING})",
+    "an op of the table": rf"op\s+([\w.]++)\s+(-?\d{{1,18}})\s+({_STRING})",
+    "a symbol": (
+        r"symbol\s+(\w++)\s+in\s*\[(-?\d{1,20}), (-?\d{1,20}|inf)\]\s+from\s+in(\d{1,18})(?:\.dim(\d{1,18}))?\b"
+    ),
+    "`graph @name kind {`": rf"graph\s+@([\w.$-]++|{_STRING})\s+(\w++)\s*+\{{",
+    "`region @name kind {`": rf"region\s+@([\w.$-]++|{_STRING})\s+(\w++)\s*+\{{",
+    "an input": rf"in\s+%(\d{{1,18}})\s+(\w++)\s+({_STRING})\s*+:",
+    "a type": (r"(\w++)(?:(\[)([^][\n]*+)\](?:\s+strides(\[)([^][\n]*+)\])?(?:\s+@(\w++(?::\d++)?))?)?"),
+    "an output": r"out\s",
+    "a role": r"(\w++)",
+    "a target": r"->\s*in(\d{1,18})\b",
+    "an alias": r"aliases\s+in(\d{1,18})\b",
+    "a result": r"(?:_(?![\w.])|%(\d{1,18}))",
+    "an op": r"([A-Za-z_][\w.]*+)\s*+\(",
+    "a location": (rf"loc\(({_STRING}):(-?\d{{1,18}})(?:\s+in\s+({_STRING}))?(?:\s+at\s+({_STRING}))?\)"),
+    "an argument": (
+        rf"(?:%(?P<value>\d{{1,18}})|(?P<float>{_FLOAT})|(?P<int>{_INT})|(?P<word>(?:none|true|false)\b)"
+        rf"|(?P<string>{_STRING})|(?P<list>\[)|<(?P<dim>[^<>\n]*+)>"
+        rf"|#complex<(?P<re>{_FLOAT}), (?P<im>{_FLOAT})>|#(?P<kind>\w++)<(?P<name>[\w.:-]++|{_STRING})>)"
+    ),
+    "_": r"_(?![\w.])",
+    **{mark: re.escape(mark) for mark in "{}[](),=:"},
 }
+
+
+class _Patterns(dict[str, "re.Pattern[str]"]):
+    """The grammar compiled when it is first used; each pattern takes the space before it."""
+
+    def __missing__(self, what: str) -> re.Pattern[str]:
+        self[what] = re.compile(r"\s*+" + _GRAMMAR[what], re.ASCII)
+        return self[what]
+
+
+_PATTERNS = _Patterns()
 _WORDS: dict[str, Argument] = {"none": None, "true": True, "false": False}
 
 

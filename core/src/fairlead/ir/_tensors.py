@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import dataclasses
 import math
 import sys
@@ -78,6 +77,8 @@ def _of_torch(tensor: Any, torch: Any) -> TensorData:
     if dense.untyped_storage().device.type != "cpu":
         raise TypeError("it has no elements (a fake tensor)")
     size = math.prod(shape) * dtype.itemsize
+    import ctypes
+
     # Not through .numpy(), which lacks bfloat16 and needs NumPy.
     elements = bytearray((ctypes.c_char * size).from_address(dense.data_ptr())) if size else bytearray()
     return TensorData(dtype, shape, memoryview(elements))

@@ -45,8 +45,7 @@ def _header(module: Module) -> Iterator[str]:
 def _graph(graph: Graph, keyword: str, indent: str, locations: bool) -> Iterator[str]:
     for symbol in graph.symbols:
         yield indent + _symbol(symbol)
-    name = graph.name if _BARE.fullmatch(graph.name) else json.dumps(graph.name)
-    yield f"{indent}{keyword} @{name} {graph.kind} {{"
+    yield f"{indent}{keyword} @{name_text(graph.name)} {graph.kind} {{"
     for i in graph.inputs:
         yield f"{indent}  in {_value(i.value)} {i.role} {json.dumps(i.name)} : {type_text(i.value.type)}"
     for node in graph.nodes:
@@ -63,6 +62,11 @@ def _graph(graph: Graph, keyword: str, indent: str, locations: bool) -> Iterator
     for output in graph.outputs:
         yield f"{indent}  {_output(output)}"
     yield indent + "}"
+
+
+def name_text(name: str) -> str:
+    """The name of a graph as text: quoted where it is not one plain word."""
+    return name if _BARE.fullmatch(name) else json.dumps(name)
 
 
 def node_text(node: Node) -> str:

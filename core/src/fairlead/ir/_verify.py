@@ -25,7 +25,7 @@ from fairlead.ir._model import (
     Type,
     Value,
 )
-from fairlead.ir._text import node_text
+from fairlead.ir._text import name_text, node_text
 from fairlead.ir._wire import DEEPEST_ARGUMENT, DEEPEST_REGION
 from fairlead.ir.dims import free_symbols, is_normal
 
@@ -45,7 +45,7 @@ def verify(content: Content) -> Content:
     if isinstance(content, Module):
         _raise_for(_module_rules(content), f"module of {len(content.graphs)} graphs")
     for graph in content.graphs if isinstance(content, Module) else (content,):
-        where = f"graph @{graph.name} ({graph.kind}, {len(graph.nodes)} nodes)"
+        where = f"graph @{name_text(graph.name)} ({graph.kind}, {len(graph.nodes)} nodes)"
         _raise_for(_problems(graph, _Scope(graph)), where)
     return content
 
@@ -187,7 +187,7 @@ def _defined_once(graph: Graph, scope: _Scope) -> Iterator[str]:
 def _defined_before_use(graph: Graph, scope: _Scope) -> Iterator[str]:
     known = {i.value.id: i.value for i in graph.inputs}
     for node in graph.nodes:
-        for value in node.operands():
+        for value in _operands(node):
             definition = known.get(value.id)
             if definition is None:
                 yield f"%{value.id} is used before it is defined in `{_shown(node)}`"
@@ -201,6 +201,13 @@ def _defined_before_use(graph: Graph, scope: _Scope) -> Iterator[str]:
             yield f"output %{value.id} is never defined"
         elif known[value.id] != value:
             yield f"output %{value.id} has another type than where it is defined"
+
+
+def _operands(node: Node) -> list[Value]:
+    """`Node.operands`, quick where no values are nested, which is nearly always."""
+    if tuple in map(type, node.args):
+        return list(node.operands())
+    return [a for a in node.args if type(a) is Value]
 
 
 def _shown(node: Node) -> str:
@@ -224,7 +231,8 @@ def _symbols_declared(graph: Graph, scope: _Scope) -> Iterator[str]:
     for _, type_ in scope.types:
         if isinstance(type_, TensorType):
             used.update(*map(free_symbols, (*type_.shape, *(type_.strides or ()))))
-    for expression in {e.expr for n in graph.nodes for a in n.args for e in _expressions(a)}:
+    args = (a for n in graph.nodes for a in n.args if type(a) is DimExpr or type(a) is tuple)
+    for expression in {e.expr for a in args for e in _expressions(a)}:
         used |= free_symbols(expression)
     used.update(*(free_symbols(o.value.expr) for o in graph.outputs if isinstance(o.value, DimExpr)))
     for name in sorted(used - declared):
