@@ -84,6 +84,18 @@ def drawn(
     return _made(size, dtype or DType.f32, device)
 
 
+def empty(
+    size: Dims,
+    dtype: DType | None,
+    layout: Token | None,
+    device: Token | None,
+    pin_memory: bool | None,
+    memory_format: Token | None,
+) -> Results:
+    """Whatever memory holds, in the default floating dtype where none is given."""
+    return _made(size, dtype or DType.f32, device)
+
+
 def permutation(
     n: Dim, dtype: DType | None, layout: Token | None, device: Token | None, pin_memory: bool | None
 ) -> Results:
@@ -261,6 +273,7 @@ RULES: dict[str, Rule] = {
     "aten.full_like.default": full_like,
     "aten.scalar_tensor.default": scalar_tensor,
     "aten.arange.start_step": arange,
+    "aten.empty.memory_format": empty,
     "aten.rand.default": drawn,
     "aten.randn.default": drawn,
     "aten._efficientzerotensor.default": drawn,

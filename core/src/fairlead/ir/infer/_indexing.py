@@ -61,6 +61,11 @@ def scatter_value(self: TensorType, dim: int, index: TensorType, value: Number) 
     return like(self)
 
 
+def scatter_combined(self: TensorType, dim: int, index: TensorType, src: TensorType, reduce: str) -> Results:
+    """The same shape, with elements combined in some places."""
+    return _written(self, dim, src)
+
+
 def scatter_reduce(
     self: TensorType,
     dim: int,
@@ -158,6 +163,11 @@ def embedding_backward(
     return with_shape(grad_output, (num_weights, grad_output.shape[-1]))
 
 
+def embedding_renorm(self: TensorType, indices: TensorType, max_norm: float, norm_type: float) -> Results:
+    """The table, with the rows that indices name no longer than asked for."""
+    return like(self)
+
+
 _SUM, _MEAN, _MAX = range(3)
 
 
@@ -191,6 +201,40 @@ def embedding_bag(
     each = with_shape(offsets, (0,) if skipped else indices.shape[:1])
     maxima = with_shape(offsets, (bags, weight.shape[1]) if mode == _MAX else (bags,))
     return rows, each, with_shape(offsets, (bags,)), maxima
+
+
+def embedding_bag_forward(
+    weight: TensorType,
+    indices: TensorType,
+    offsets: TensorType,
+    scale_grad_by_freq: bool,
+    mode: int,
+    sparse: bool,
+    per_sample_weights: TensorType | None,
+    include_last_offset: bool,
+    padding_idx: int,
+) -> Results:
+    """The same, where no backward follows: the sizes of bags count all offsets."""
+    rows, each, _, maxima = embedding_bag(  # type: ignore[misc]  # four types
+        weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding_idx
+    )
+    return rows, each, with_shape(offsets, offsets.shape), maxima
+
+
+def embedding_bag_dense_backward(
+    grad: TensorType,
+    indices: TensorType,
+    offset2bag: TensorType,
+    bag_size: TensorType,
+    maximum_indices: TensorType,
+    num_weights: Dim,
+    scale_grad_by_freq: bool,
+    mode: int,
+    per_sample_weights: TensorType | None,
+    padding_idx: int,
+) -> Results:
+    """A gradient for each row of the table."""
+    return with_shape(grad, (num_weights, grad.shape[1]))
 
 
 def embedding_bag_backward(
@@ -234,6 +278,7 @@ RULES: dict[str, Rule] = {
     "aten.scatter.src": scatter,
     "aten.scatter.value": scatter_value,
     "aten.scatter_add.default": scatter,
+    "aten.scatter.reduce": scatter_combined,
     "aten.scatter_reduce.two": scatter_reduce,
     "aten.index_reduce.default": index_reduce,
     "aten.put.default": put,
@@ -247,7 +292,10 @@ RULES: dict[str, Rule] = {
     "aten.slice_scatter.default": slice_scatter,
     "aten.embedding.default": embedding,
     "aten.embedding_dense_backward.default": embedding_backward,
+    "aten.embedding_renorm.default": embedding_renorm,
     "aten._embedding_bag.default": embedding_bag,
+    "aten._embedding_bag_forward_only.default": embedding_bag_forward,
+    "aten._embedding_bag_dense_backward.default": embedding_bag_dense_backward,
     "aten._embedding_bag_backward.default": embedding_bag_backward,
     "aten._embedding_bag_per_sample_weights_backward.default": embedding_bag_scales_backward,
 }

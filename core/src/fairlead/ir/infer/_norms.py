@@ -169,6 +169,50 @@ def batch_norm_backward(
     return masked(output_mask, like(input), channels, channels)
 
 
+def batch_norm_with_update(
+    input: TensorType,  # noqa: A002 - ATen's name
+    weight: TensorType | None,
+    bias: TensorType | None,
+    running_mean: TensorType,
+    running_var: TensorType,
+    momentum: float,
+    eps: float,
+) -> Results:
+    """The result, the batch's mean and reciprocal deviation, bytes for the backward, and the running statistics."""
+    saved = _batch_statistics(input, weight, True)
+    return like(input), saved, saved, with_shape(input, (0,), DType.u8), like(running_mean), like(running_var)
+
+
+def batch_norm_with_update_backward(
+    grad_out: TensorType,
+    input: TensorType,  # noqa: A002 - ATen's name
+    weight: TensorType,
+    running_mean: TensorType | None,
+    running_var: TensorType | None,
+    save_mean: TensorType | None,
+    save_var: TensorType | None,
+    update: bool,
+    eps: float,
+    output_mask: Mask,
+    reserve: TensorType,
+) -> Results:
+    """A gradient for input, weight and bias, as far as the mask asks for it."""
+    channels = with_shape(input, (_channels(input),), weight.dtype)
+    return masked(output_mask, like(input), channels, channels)
+
+
+def rms_norm_backward(
+    grad_out: TensorType,
+    input: TensorType,  # noqa: A002 - ATen's name
+    normalized_shape: Dims,
+    rstd: TensorType,
+    weight: TensorType | None,
+    output_mask: Mask,
+) -> Results:
+    """A gradient for input and weight, as far as the mask asks for it."""
+    return masked(output_mask, like(input), with_shape(input, normalized_shape) if weight is None else like(weight))
+
+
 def softmax(self: TensorType, dim: int, half_to_float: bool) -> Results:
     """The dtype stays, unless the op itself converts half precision."""
     axis_of(dim, self.rank)
@@ -196,12 +240,15 @@ RULES: dict[str, Rule] = {
     "aten.native_layer_norm.default": layer_norm,
     "aten.native_layer_norm_backward.default": layer_norm_backward,
     "aten._fused_rms_norm.default": rms_norm,
+    "aten._fused_rms_norm_backward.default": rms_norm_backward,
     "aten.native_group_norm.default": group_norm,
     "aten.native_group_norm_backward.default": group_norm_backward,
     "aten._native_batch_norm_legit_functional.default": batch_norm_in_training,
     "aten._native_batch_norm_legit_no_training.default": batch_norm_in_inference,
     "aten._native_batch_norm_legit.no_stats": batch_norm_without_statistics,
     "aten.native_batch_norm_backward.default": batch_norm_backward,
+    "aten._batch_norm_with_update_functional.default": batch_norm_with_update,
+    "aten.batch_norm_backward.default": batch_norm_with_update_backward,
     "aten._softmax.default": softmax,
     "aten._log_softmax.default": softmax,
     "aten._softmax_backward_data.default": softmax_backward,

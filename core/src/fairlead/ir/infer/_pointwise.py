@@ -52,6 +52,11 @@ def polygamma(n: int, self: TensorType) -> Results:
     return like(self, floating_of(self.dtype))
 
 
+def mvlgamma(self: TensorType, p: int) -> Results:
+    """A function into the reals."""
+    return like(self, floating_of(self.dtype))
+
+
 def frexp(self: TensorType) -> Results:
     """The mantissa, and the exponent as int32."""
     return like(self), like(self, DType.i32)
@@ -318,6 +323,7 @@ RULES: dict[str, Rule] = {
     **{f"aten.{name}": rule for name, rule in _BINARY.items()},
     "aten.conj": unary_same,
     "aten.round.decimals": round_decimals,
+    "aten.mvlgamma.default": mvlgamma,
     "aten.frexp.Tensor": frexp,
     "aten.div.Tensor_mode": div_mode,
     "aten.clamp.Tensor": clamp,

@@ -10,7 +10,7 @@ from fairlead.ir.infer._sizes import axes_of, axis_of, like, reduced, with_shape
 Axes = tuple[int, ...]
 
 
-def _over(x: TensorType, dim: Axes | int | None, keepdim: bool, dtype: DType) -> TensorType:
+def over(x: TensorType, dim: Axes | int | None, keepdim: bool, dtype: DType) -> TensorType:
     """The result of a reduction over some dimensions, or all where none is listed."""
     listed = (dim,) if isinstance(dim, int) else dim
     axes = axes_of(listed, x.rank) if listed else tuple(range(x.rank))
@@ -19,12 +19,12 @@ def _over(x: TensorType, dim: Axes | int | None, keepdim: bool, dtype: DType) ->
 
 def sum_dims(self: TensorType, dim: Axes | None, keepdim: bool, dtype: DType | None) -> Results:
     """Integers and bools add up in int64."""
-    return _over(self, dim, keepdim, dtype or summed_of(self.dtype))
+    return over(self, dim, keepdim, dtype or summed_of(self.dtype))
 
 
 def product_dim(self: TensorType, dim: int, keepdim: bool, dtype: DType | None) -> Results:
     """Integers and bools multiply in int64."""
-    return _over(self, dim, keepdim, dtype or summed_of(self.dtype))
+    return over(self, dim, keepdim, dtype or summed_of(self.dtype))
 
 
 def product_all(self: TensorType, dtype: DType | None) -> Results:
@@ -36,12 +36,12 @@ def mean_dims(self: TensorType, dim: Axes | None, keepdim: bool, dtype: DType | 
     """Floating numbers alone have a mean."""
     found = dtype or self.dtype
     require(found.is_floating or found.is_complex, f"there is no mean of {found}")
-    return _over(self, dim, keepdim, found)
+    return over(self, dim, keepdim, found)
 
 
 def extreme_dims(self: TensorType, dim: Axes, keepdim: bool) -> Results:
     """The dtype stays."""
-    return _over(self, dim, keepdim, self.dtype)
+    return over(self, dim, keepdim, self.dtype)
 
 
 def truth_dims(self: TensorType, dim: Axes | None, keepdim: bool) -> Results:
@@ -49,38 +49,38 @@ def truth_dims(self: TensorType, dim: Axes | None, keepdim: bool) -> Results:
     dtype = DType.u8 if self.dtype is DType.u8 else DType.bool
     if dim == ():  # an empty list of dimensions is none of them here, unlike in a sum
         return like(self, dtype)
-    return _over(self, dim, keepdim, dtype)
+    return over(self, dim, keepdim, dtype)
 
 
 def logsumexp(self: TensorType, dim: Axes, keepdim: bool) -> Results:
     """A function into the reals."""
-    return _over(self, dim, keepdim, floating_of(self.dtype))
+    return over(self, dim, keepdim, floating_of(self.dtype))
 
 
 def vector_norm(self: TensorType, ord: Number, dim: Axes | None, keepdim: bool, dtype: DType | None) -> Results:  # noqa: A002 - ATen's name
     """The absolute value's dtype."""
-    return _over(self, dim, keepdim, real_of(dtype or self.dtype))
+    return over(self, dim, keepdim, real_of(dtype or self.dtype))
 
 
 def variance(self: TensorType, dim: Axes | None, correction: Number | None, keepdim: bool) -> Results:
     """Real, also of complex numbers."""
-    return _over(self, dim, keepdim, real_of(self.dtype))
+    return over(self, dim, keepdim, real_of(self.dtype))
 
 
 def variance_and_mean(self: TensorType, dim: Axes | None, correction: Number | None, keepdim: bool) -> Results:
     """The variance is real, the mean is not where the numbers are not."""
-    return _over(self, dim, keepdim, real_of(self.dtype)), _over(self, dim, keepdim, self.dtype)
+    return over(self, dim, keepdim, real_of(self.dtype)), over(self, dim, keepdim, self.dtype)
 
 
 def position(self: TensorType, dim: int | None, keepdim: bool) -> Results:
     """An index, into all elements where no dimension is given."""
     require(dim is not None or 0 not in self.shape, "there is no extreme of no elements")
-    return _over(self, dim, keepdim, DType.i64)
+    return over(self, dim, keepdim, DType.i64)
 
 
 def value_and_position(self: TensorType, dim: int, keepdim: bool) -> Results:
     """A value and an index for each line along a dimension."""
-    return _over(self, dim, keepdim, self.dtype), _over(self, dim, keepdim, DType.i64)
+    return over(self, dim, keepdim, self.dtype), over(self, dim, keepdim, DType.i64)
 
 
 def kth_value(self: TensorType, k: int | str, dim: int, keepdim: bool) -> Results:

@@ -43,10 +43,8 @@ def require(holds: bool, why: str) -> None:
 
 def applied(op: str, rule: Rule, args: tuple[Argument, ...]) -> tuple[Type | None, ...]:
     """The types of an op's results; a `VerificationError` where the arguments do not fit the rule."""
-    given = tuple(map(_seen, args))
     try:
-        _check(rule, given)
-        found = rule(*given)
+        found = rule(*_fitting(rule, tuple(map(_seen, args))))
     except BrokenRule as broken:
         raise VerificationError(
             f"{op}({', '.join(map(_shown, args))}) has no result: {broken}",
@@ -87,11 +85,16 @@ def _shown(arg: Argument) -> str:
     return str(arg)
 
 
-def _check(rule: Rule, given: tuple[Any, ...]) -> None:
+def _fitting(rule: Rule, given: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments, if they are what the rule takes; an integer that stands for a list is made one."""
     names, fits, texts = _parameters(rule)
     require(len(given) == len(names), f"it takes {len(names)} arguments ({', '.join(names)}), not {len(given)}")
+    found = []
     for name, value, fit, text in zip(names, given, fits, texts, strict=True):
-        require(fit(value), f"{name} is not {text}")
+        listed = (value,) if isinstance(value, int) and not fit(value) else value
+        require(fit(listed), f"{name} is not {text}")
+        found.append(listed)
+    return tuple(found)
 
 
 @functools.cache

@@ -65,6 +65,22 @@ def unique(self: TensorType, sorted: bool, return_inverse: bool, return_counts: 
     return None, like(self, DType.i64) if return_inverse or return_counts else with_shape(self, (0,), DType.i64), None
 
 
+def unique_along(
+    self: TensorType,
+    dim: int,
+    sorted: bool,  # noqa: A002 - ATen's name
+    return_inverse: bool,
+    return_counts: bool,
+) -> Results:
+    """How many differ, only the data tell."""
+    return None, None, None
+
+
+def unique_consecutive_along(self: TensorType, dim: int, return_inverse: bool, return_counts: bool) -> Results:
+    """How many differ, only the data tell."""
+    return None, None, None
+
+
 def unique_consecutive(self: TensorType, return_inverse: bool, return_counts: bool, dim: int | None) -> Results:
     """How many differ, only the data tell."""
     return None, None, None
@@ -82,4 +98,6 @@ RULES: dict[str, Rule] = {
     "aten.bincount.default": bincount,
     "aten._unique2.default": unique,
     "aten.unique_consecutive.default": unique_consecutive,
+    "aten.unique_dim.default": unique_along,
+    "aten.unique_dim_consecutive.default": unique_consecutive_along,
 }

@@ -176,15 +176,23 @@ def max_unpool3d(self: TensorType, indices: TensorType, output_size: Dims, strid
     return with_shape(self, resized(self, output_size))
 
 
-def adaptive_pool(self: TensorType, output_size: Dims) -> Results:
-    """Averages of as many windows as asked for."""
-    return with_shape(self, resized(self, output_size))
+def adaptive_pool(count: int) -> Rule:
+    """The rule of averages of as many windows as asked for."""
+
+    def rule(self: TensorType, output_size: Dims) -> Results:
+        return with_shape(self, resized(self, _each(output_size, count)))
+
+    return rule
 
 
-def adaptive_max_pool(self: TensorType, output_size: Dims) -> Results:
-    """Maxima of as many windows as asked for, and where they were."""
-    found = with_shape(self, resized(self, output_size))
-    return found, like(found, DType.i64)
+def adaptive_max_pool(count: int) -> Rule:
+    """The rule of maxima of as many windows as asked for, and of where they were."""
+
+    def rule(self: TensorType, output_size: Dims) -> Results:
+        found = with_shape(self, resized(self, _each(output_size, count)))
+        return found, like(found, DType.i64)
+
+    return rule
 
 
 def resized(x: TensorType, sizes: Dims) -> Shape:
@@ -203,9 +211,14 @@ def adaptive_max_pool_backward(grad_output: TensorType, self: TensorType, indice
     return like(self)
 
 
-def fractional_max_pool(self: TensorType, kernel_size: Dims, output_size: Dims, random_samples: TensorType) -> Results:
-    """Maxima of windows that numbers place, and where they were."""
-    return adaptive_max_pool(self, output_size)
+def fractional_max_pool(count: int) -> Rule:
+    """The rule of maxima of windows that numbers place, and of where they were."""
+
+    def rule(self: TensorType, kernel_size: Dims, output_size: Dims, random_samples: TensorType) -> Results:
+        found = with_shape(self, resized(self, _each(output_size, count)))
+        return found, like(found, DType.i64)
+
+    return rule
 
 
 def fractional_max_pool_backward(
@@ -239,11 +252,11 @@ RULES: dict[str, Rule] = {
     **{f"aten.max_pool{n}d_with_indices_backward.default": max_pool_backward for n in (2, 3)},
     "aten.max_unpool2d.default": max_unpool2d,
     "aten.max_unpool3d.default": max_unpool3d,
-    **{f"aten._adaptive_avg_pool{n}d.default": adaptive_pool for n in (2, 3)},
+    **{f"aten._adaptive_avg_pool{n}d.default": adaptive_pool(n) for n in (2, 3)},
     **{f"aten._adaptive_avg_pool{n}d_backward.default": pool_backward for n in (2, 3)},
-    **{f"aten.adaptive_max_pool{n}d.default": adaptive_max_pool for n in (2, 3)},
+    **{f"aten.adaptive_max_pool{n}d.default": adaptive_max_pool(n) for n in (2, 3)},
     **{f"aten.adaptive_max_pool{n}d_backward.default": adaptive_max_pool_backward for n in (2, 3)},
-    **{f"aten.fractional_max_pool{n}d.default": fractional_max_pool for n in (2, 3)},
+    **{f"aten.fractional_max_pool{n}d.default": fractional_max_pool(n) for n in (2, 3)},
     **{f"aten.fractional_max_pool{n}d_backward.default": fractional_max_pool_backward for n in (2, 3)},
     "aten.col2im.default": col2im,
     "aten.im2col.default": im2col,

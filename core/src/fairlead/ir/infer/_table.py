@@ -8,8 +8,10 @@ import msgspec
 
 from fairlead.ir._model import Argument, Symbol, TensorType, Type
 from fairlead.ir.infer import (
+    _collective,
     _factories,
     _indexing,
+    _linalg,
     _losses,
     _matmul,
     _norms,
@@ -19,14 +21,17 @@ from fairlead.ir.infer import (
     _sorting,
     _spatial,
     _spectral,
+    _statistics,
     _views,
 )
 from fairlead.ir.infer._ranges import Ranges, decided, ranges_of
 from fairlead.ir.infer._rule import Rule, applied
 
 _FAMILIES = (
+    _collective,
     _factories,
     _indexing,
+    _linalg,
     _losses,
     _matmul,
     _norms,
@@ -36,6 +41,7 @@ _FAMILIES = (
     _sorting,
     _spatial,
     _spectral,
+    _statistics,
     _views,
 )
 
