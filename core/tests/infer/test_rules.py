@@ -129,9 +129,9 @@ SPATIAL: list[Case] = [
         "f32[3, ((h - 1)//2) + 1, 4], i64[3, ((h - 1)//2) + 1, 4]",
     ),
     # The second of the windows that ceil_mode adds would begin in the padding.
-    ("aten.avg_pool1d.default", ("f32[1, 1, 2]", [2], [3], [1], True, True, None), "f32[1, 1, 1]"),
+    ("aten.avg_pool2d.default", ("f32[1, 2, 2]", [2, 2], [3, 3], [1, 1], True, True, None), "f32[1, 1, 1]"),
     ("aten._adaptive_avg_pool2d.default", ("f32[2, 3, h, w]", [1, 1]), "f32[2, 3, 1, 1]"),
-    ("aten.upsample_nearest2d.vec", ("f32[1, 2, h, 4]", None, [2.0, 2.0]), "f32[1, 2, 2*h, 8]"),
+    ("aten.upsample_nearest2d.default", ("f32[1, 2, h, 4]", ["<2*h>", 8], None, None), "f32[1, 2, 2*h, 8]"),
     ("aten._upsample_bilinear2d_aa.default", ("f32[1, 2, 8, 8]", [3, 5], False, None, None), "f32[1, 2, 3, 5]"),
     ("aten.grid_sampler_2d.default", ("f32[2, 3, 8, 8]", "f32[2, h, 5, 2]", 0, 0, False), "f32[2, 3, h, 5]"),
     ("aten.col2im.default", ("f32[2, 12, 9]", [4, 4], [2, 2], [1, 1], [0, 0], [1, 1]), "f32[2, 3, 4, 4]"),
@@ -211,6 +211,29 @@ SORTED: list[Case] = [
     ("aten._unique2.default", ("f32[2, 3]", True, True, False), "_, i64[2, 3], _"),
 ]
 
+LINEAR_ALGEBRA: list[Case] = [
+    ("aten._linalg_svd.default", ("c64[b, 5, 3]", True, True, None), "c64[b, 5, 5], f32[b, 3], c64[b, 3, 3]"),
+    ("aten._linalg_eigh.default", ("f32[2, 3, 3]", "L", True), "f32[2, 3], f32[2, 3, 3]"),
+    ("aten._linalg_solve_ex.default", ("f32[3, 3]", "f32[3]", True, False), "f32[3], f32[3, 3], i32[3], i32[]"),
+    ("aten.linalg_qr.default", ("f32[5, n]", "reduced"), "f32[5, min(5, n)], f32[min(5, n), n]"),
+    ("aten.linalg_lu.default", ("f32[3, 5]", True), "f32[3, 3], f32[3, 3], f32[3, 5]"),
+    ("aten.linalg_pinv.atol_rtol_tensor", ("f32[2, 3, 5]", None, None, False), "f32[2, 5, 3]"),
+    ("aten.linalg_lstsq.default", ("f32[5, 3]", "f32[5, 2]", None, None), "f32[3, 2], _, _, _"),
+]
+
+COUNTED: list[Case] = [
+    ("aten.histogram.bin_ct", ("f32[9]", 4, None, None, False), "f32[4], f32[5]"),
+    ("aten.segment_reduce.default", ("f32[9, 2]", "sum", "i64[4]", None, None, 0, False, None), "f32[4, 2]"),
+    ("aten.hash_tensor.default", ("f32[2, 3]", [1], False, 0), "u64[2]"),
+]
+
+COLLECTIVE: list[Case] = [
+    ("_c10d_functional.all_gather_into_tensor.default", ("f32[b, 3]", 4, "0"), "f32[4*b, 3]"),
+    ("_c10d_functional.reduce_scatter_tensor.default", ("f32[8, 3]", "sum", 4, "0"), "f32[2, 3]"),
+    ("_c10d_functional.all_reduce_coalesced.default", (["f32[2]", "f16[]"], "sum", "0"), "f32[2], f16[]"),
+    ("_c10d_functional.all_to_all_single.default", ("f32[4, 2]", [1, 2], [2, 2], "0"), "f32[3, 2]"),
+]
+
 REST: list[Case] = [
     ("aten._fft_r2c.default", ("f32[2, n]", [1], 0, True), "c64[2, (n//2) + 1]"),
     ("aten._fft_c2r.default", ("c128[2, 5]", [1], 0, 8), "f64[2, 8]"),
@@ -220,7 +243,21 @@ REST: list[Case] = [
     ("aten.nll_loss2d_forward.default", ("f32[2, 9, 4, 4]", "i64[2, 4, 4]", None, 0, -100), "f32[2, 4, 4], f32[]"),
 ]
 
-CASES = [*POINTWISE, *REDUCTIONS, *VIEWS, *PRODUCTS, *SPATIAL, *NORMS, *INDEXING, *MADE, *SORTED, *REST]
+CASES = [
+    *POINTWISE,
+    *REDUCTIONS,
+    *VIEWS,
+    *PRODUCTS,
+    *SPATIAL,
+    *NORMS,
+    *INDEXING,
+    *MADE,
+    *SORTED,
+    *LINEAR_ALGEBRA,
+    *COUNTED,
+    *COLLECTIVE,
+    *REST,
+]
 
 
 @pytest.mark.parametrize(("op", "args", "expected"), CASES, ids=lambda part: part if isinstance(part, str) else None)

@@ -28,26 +28,6 @@ def full(
     return _made(size, dtype or dtype_of(fill_value), device)
 
 
-def full_like(
-    self: TensorType,
-    fill_value: Number,
-    dtype: DType | None,
-    layout: Token | None,
-    device: Token | None,
-    pin_memory: bool | None,
-    memory_format: Token | None,
-) -> Results:
-    """One number everywhere."""
-    return TensorType(dtype or self.dtype, self.shape, None, device.name if device else self.device)
-
-
-def scalar_tensor(
-    s: Number, dtype: DType | None, layout: Token | None, device: Token | None, pin_memory: bool | None
-) -> Results:
-    """A number as a tensor."""
-    return _made((), dtype or DType.f32, device)
-
-
 def arange(
     start: Number,
     end: Number,
@@ -270,8 +250,6 @@ def number_of(self: TensorType) -> Results:
 
 RULES: dict[str, Rule] = {
     "aten.full.default": full,
-    "aten.full_like.default": full_like,
-    "aten.scalar_tensor.default": scalar_tensor,
     "aten.arange.start_step": arange,
     "aten.empty.memory_format": empty,
     "aten.rand.default": drawn,

@@ -102,11 +102,6 @@ def put(self: TensorType, index: TensorType, source: TensorType, accumulate: boo
     return like(self)
 
 
-def take(self: TensorType, index: TensorType) -> Results:
-    """An element for each index into all."""
-    return with_shape(self, index.shape)
-
-
 def masked_scatter(self: TensorType, mask: TensorType, source: TensorType) -> Results:
     """The shape that operand and mask broadcast to, with other elements in some places."""
     return with_shape(self, broadcast(self.shape, mask.shape))
@@ -270,9 +265,7 @@ def embedding_bag_scales_backward(
 
 RULES: dict[str, Rule] = {
     "aten.index.Tensor": index,
-    "aten._unsafe_index.Tensor": index,
     "aten.index_put.default": index_put,
-    "aten._unsafe_index_put.default": index_put,
     "aten.index_select.default": index_select,
     "aten.gather.default": gather,
     "aten.scatter.src": scatter,
@@ -282,7 +275,6 @@ RULES: dict[str, Rule] = {
     "aten.scatter_reduce.two": scatter_reduce,
     "aten.index_reduce.default": index_reduce,
     "aten.put.default": put,
-    "aten.take.default": take,
     "aten.masked_scatter.default": masked_scatter,
     "aten.masked_scatter_backward.default": masked_scatter_backward,
     "aten.masked_select.default": masked_select,

@@ -41,11 +41,6 @@ def addmm(self: TensorType, mat1: TensorType, mat2: TensorType, beta: Number, al
     return with_shape(mat1, shape, _one_dtype(mat1, mat2, self))
 
 
-def baddbmm(self: TensorType, batch1: TensorType, batch2: TensorType, beta: Number, alpha: Number) -> Results:
-    """Products and what is added, which broadcasts to them."""
-    return with_shape(batch1, _product(batch1, batch2, 3), _one_dtype(batch1, batch2, self))
-
-
 def addbmm(self: TensorType, batch1: TensorType, batch2: TensorType, beta: Number, alpha: Number) -> Results:
     """The sum of products and what is added."""
     return with_shape(batch1, _product(batch1, batch2, 3)[1:], _one_dtype(batch1, batch2, self))
@@ -185,7 +180,6 @@ RULES: dict[str, Rule] = {
     "aten.mm.default": mm,
     "aten.bmm.default": bmm,
     "aten.addmm.default": addmm,
-    "aten.baddbmm.default": baddbmm,
     "aten.addbmm.default": addbmm,
     "aten.addmv.default": addmv,
     "aten.linear.default": linear,

@@ -97,11 +97,6 @@ def where(condition: TensorType, self: Operand, other: Operand) -> Results:
     return joined((condition, self, other), result_dtype((self, other)))
 
 
-def lerp(self: TensorType, end: TensorType, weight: Operand) -> Results:
-    """The dtype of what is between."""
-    return joined((self, end, weight), self.dtype)
-
-
 def complex_(real: TensorType, imag: TensorType) -> Results:
     """The complex dtype with these parts."""
     require(real.dtype == imag.dtype, f"the parts are {real.dtype} and {imag.dtype}")
@@ -146,18 +141,12 @@ def to_copy(
     return TensorType(dtype or self.dtype, self.shape, None, device.name if device else self.device)
 
 
-def convert_element_type(a: TensorType, dtype: DType) -> Results:
-    """Another dtype."""
-    return like(a, dtype)
-
-
 _UNARY: dict[str, Rule] = {
     **dict.fromkeys(
         [
             "neg",
             "relu",
             "sign",
-            "sgn",
             "ceil",
             "floor",
             "round",
@@ -167,15 +156,8 @@ _UNARY: dict[str, Rule] = {
             "hardswish",
             "hardsigmoid",
             "mish",
-            "conj",
             "conj_physical",
             "_conj_physical",
-            "positive",
-            "relu6",
-            "alias",
-            "detach",
-            "square",
-            "frac",
         ],
         unary_same,
     ),
@@ -210,7 +192,6 @@ _UNARY: dict[str, Rule] = {
             "digamma",
             "lgamma",
             "i0",
-            "sinc",
             "special_ndtri",
             "special_erfcx",
             "special_i0e",
@@ -228,24 +209,19 @@ _UNARY: dict[str, Rule] = {
             "special_scaled_modified_bessel_k0",
             "special_scaled_modified_bessel_k1",
             "special_spherical_bessel_j0",
-            "special_log_ndtr",
-            "special_entr",
         ],
         unary_float,
     ),
-    **dict.fromkeys(["isnan", "isinf", "isfinite", "isposinf", "isneginf", "logical_not", "signbit"], unary_bool),
+    **dict.fromkeys(["isnan", "isinf", "logical_not", "signbit"], unary_bool),
     "abs": unary_real,
     "angle": angle,
-    "frexp": frexp,
     "polygamma": polygamma,
     "clone": one_parameter,
     "gelu": one_parameter,
     "leaky_relu": one_parameter,
     "hardtanh": two_parameters,
     "softplus": two_parameters,
-    "threshold": two_parameters,
     "elu": three_parameters,
-    "nan_to_num": three_parameters,
 }
 """By name; their overload is ``default``."""
 
@@ -274,7 +250,6 @@ _BINARY: dict[str, Rule] = {
             "hypot.default",
             "igamma.default",
             "igammac.default",
-            "heaviside.default",
         ],
         binary_promoted,
     ),
@@ -283,10 +258,8 @@ _BINARY: dict[str, Rule] = {
             "div.Tensor",
             "atan2.default",
             "copysign.Tensor",
-            "xlogy.Tensor",
             "ldexp.Tensor",
             "special_zeta.default",
-            "special_xlog1py.default",
             "special_chebyshev_polynomial_t.default",
             "special_chebyshev_polynomial_u.default",
             "special_chebyshev_polynomial_v.default",
@@ -321,7 +294,6 @@ _BINARY: dict[str, Rule] = {
 RULES: dict[str, Rule] = {
     **{f"aten.{name}.default": rule for name, rule in _UNARY.items()},
     **{f"aten.{name}": rule for name, rule in _BINARY.items()},
-    "aten.conj": unary_same,
     "aten.round.decimals": round_decimals,
     "aten.mvlgamma.default": mvlgamma,
     "aten.frexp.Tensor": frexp,
@@ -332,13 +304,8 @@ RULES: dict[str, Rule] = {
     "aten.complex.default": complex_,
     "aten.polar.default": complex_,
     "aten._to_copy.default": to_copy,
-    "prims.convert_element_type.default": convert_element_type,
     "aten.threshold_backward.default": backward_one,
     "aten.gelu_backward.default": backward_one,
     "aten.silu_backward.default": backward,
     "aten.sigmoid_backward.default": backward,
-    "aten.tanh_backward.default": backward,
-    "aten.hardswish_backward.default": backward,
-    "aten.hardsigmoid_backward.default": backward,
-    "aten.mish_backward.default": backward,
 }

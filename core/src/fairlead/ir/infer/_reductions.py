@@ -113,7 +113,6 @@ def scan_with_position(self: TensorType, dim: int) -> Results:
 
 RULES: dict[str, Rule] = {
     "aten.sum.dim_IntList": sum_dims,
-    "aten.nansum.default": sum_dims,
     "aten.prod.dim_int": product_dim,
     "aten.prod.default": product_all,
     "aten.mean.dim": mean_dims,
@@ -124,9 +123,7 @@ RULES: dict[str, Rule] = {
     "aten.logsumexp.default": logsumexp,
     "aten.linalg_vector_norm.default": vector_norm,
     "aten.var.correction": variance,
-    "aten.std.correction": variance,
     "aten.var_mean.correction": variance_and_mean,
-    "aten.std_mean.correction": variance_and_mean,
     "aten.argmax.default": position,
     "aten.argmin.default": position,
     "aten.max.dim": value_and_position,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from fairlead.ir._model import TensorType
-from fairlead.ir.dims import Dim, mul
-from fairlead.ir.infer._rule import BrokenRule, Dims, Results, Rule, require
+from fairlead.ir.infer._rule import Dims, Results, Rule, require
 from fairlead.ir.infer._sizes import like, same, with_shape
 from fairlead.ir.infer._spatial import Mask, resized
 
@@ -48,37 +47,6 @@ def interpolated_3(
 ) -> Results:
     """An image of another size, by what is between elements."""
     return with_shape(self, resized(self, output_size))
-
-
-def _scaled(x: TensorType, sizes: Dims | None, factors: tuple[float, ...] | None) -> TensorType:
-    """Another size, given or as a factor, of which one has to be there."""
-    if sizes is not None:
-        return with_shape(x, (*x.shape[:2], *sizes))
-    if factors is None:
-        raise BrokenRule("neither a size nor a factor is given")
-    found: list[Dim] = []
-    for size, factor in zip(x.shape[2:], factors, strict=True):
-        if isinstance(size, int):
-            found.append(int(size * factor))
-        else:
-            require(float(factor).is_integer(), f"{size} times {factor} is no integer expression")
-            found.append(mul(size, int(factor)))
-    return with_shape(x, (*x.shape[:2], *found))
-
-
-def resampled_vec(input: TensorType, output_size: Dims | None, scale_factors: tuple[float, ...] | None) -> Results:  # noqa: A002 - ATen's name
-    """An image of another size, given or as a factor."""
-    return _scaled(input, output_size, scale_factors)
-
-
-def interpolated_vec(
-    input: TensorType,  # noqa: A002 - ATen's name
-    output_size: Dims | None,
-    align_corners: bool,
-    scale_factors: tuple[float, ...] | None,
-) -> Results:
-    """An image of another size, given or as a factor."""
-    return _scaled(input, output_size, scale_factors)
 
 
 def resampled_backward_1(grad_output: TensorType, output_size: Dims, input_size: Dims, scales: float | None) -> Results:
@@ -181,14 +149,10 @@ _UPSAMPLES = {
     "upsample_nearest1d": ("nearest", 1),
     "upsample_nearest2d": ("nearest", 2),
     "upsample_nearest3d": ("nearest", 3),
-    "_upsample_nearest_exact1d": ("nearest", 1),
-    "_upsample_nearest_exact2d": ("nearest", 2),
-    "_upsample_nearest_exact3d": ("nearest", 3),
     "upsample_linear1d": ("linear", 1),
     "upsample_bilinear2d": ("linear", 2),
     "upsample_bicubic2d": ("linear", 2),
     "_upsample_bilinear2d_aa": ("linear", 2),
-    "_upsample_bicubic2d_aa": ("linear", 2),
     "upsample_trilinear3d": ("linear", 3),
 }
 
@@ -198,7 +162,6 @@ def _upsamples() -> dict[str, Rule]:
     for name, (kind, count) in _UPSAMPLES.items():
         forward, backward = _BY_COUNT[kind][count - 1]
         rules[f"aten.{name}.default"] = forward
-        rules[f"aten.{name}.vec"] = resampled_vec if kind == "nearest" else interpolated_vec
         rules[f"aten.{name}_backward.default"] = backward
     return rules
 

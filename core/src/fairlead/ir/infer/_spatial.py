@@ -246,7 +246,7 @@ def im2col(self: TensorType, kernel_size: Dims, dilation: Dims, padding: Dims, s
 RULES: dict[str, Rule] = {
     "aten.convolution.default": convolution,
     "aten.convolution_backward.default": convolution_backward,
-    **{f"aten.avg_pool{n}d.default": average_pool(n) for n in (1, 2, 3)},
+    **{f"aten.avg_pool{n}d.default": average_pool(n) for n in (2, 3)},
     **{f"aten.avg_pool{n}d_backward.default": average_pool_backward for n in (2, 3)},
     **{f"aten.max_pool{n}d_with_indices.default": max_pool(n) for n in (2, 3)},
     **{f"aten.max_pool{n}d_with_indices_backward.default": max_pool_backward for n in (2, 3)},

@@ -162,11 +162,6 @@ def flip(self: TensorType, dims: tuple[int, ...]) -> Results:
     return like(self)
 
 
-def roll(self: TensorType, shifts: Dims, dims: tuple[int, ...]) -> Results:
-    """The same shape."""
-    return like(self)
-
-
 def repeat(self: TensorType, repeats: Dims) -> Results:
     """Each dimension so many times, with new ones in front."""
     new = len(repeats) - self.rank
@@ -255,22 +250,10 @@ def as_strided_scatter(
     return like(self)
 
 
-def repeat_interleave(repeats: TensorType, output_size: Dim | None) -> Results:
-    """Each index so many times: how many, only the data tell where no size is given."""
-    return None if output_size is None else with_shape(repeats, (output_size,))
-
-
-def triangle(self: TensorType, diagonal: Dim) -> Results:
-    """The same shape, zero on one side."""
-    return like(self)
-
-
 _PADS = [f"{kind}_pad{n}" for kind in ("reflection", "replication") for n in (1, 2, 3)]
 
 RULES: dict[str, Rule] = {
     "aten.view.default": view,
-    "aten._unsafe_view.default": view,
-    "aten.reshape.default": view,
     "aten.view.dtype": view_dtype,
     "aten.permute.default": permute,
     "aten.expand.default": expand,
@@ -287,19 +270,11 @@ RULES: dict[str, Rule] = {
     "aten.as_strided_scatter.default": as_strided_scatter,
     "aten.unfold.default": unfold,
     "aten.flip.default": flip,
-    "aten.roll.default": roll,
     "aten.repeat.default": repeat,
-    "aten.repeat_interleave.Tensor": repeat_interleave,
     "aten.cat.default": cat,
-    "aten.tril.default": triangle,
-    "aten.triu.default": triangle,
     "aten.constant_pad_nd.default": pad,
-    **{f"aten.{kind}_pad{n}d.default": pad_edges for kind in ("reflection", "replication") for n in (1, 2, 3)},
-    **{
-        f"aten.{kind}_pad{n}d_backward.default": pad_backward
-        for kind in ("reflection", "replication")
-        for n in (1, 2, 3)
-    },
+    **{f"aten.{kind}d.default": pad_edges for kind in _PADS},
+    **{f"aten.{kind}d_backward.default": pad_backward for kind in _PADS},
     "aten.view_as_real.default": view_as_real,
     "aten.view_as_complex.default": view_as_complex,
 }
