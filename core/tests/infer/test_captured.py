@@ -20,23 +20,17 @@ OPS = [
     "sort", "unfold", "as_strided", "fft.irfft2", "view_as_real", "polygamma.polygamma_n_0", "masked_scatter", "arange",
 ]  # fmt: skip
 
+COMPLEX = ["mul", "sum", "fft.fft", "abs", "var_mean", "nn.functional.linear"]
+
 RUNS = {
-    "opinfo": ["opinfo", *OPS, "--dtype", "float32", "--dtype", "int64"],
-    "opinfo-complex": [
-        "opinfo",
-        "mul",
-        "sum",
-        "fft.fft",
-        "abs",
-        "var_mean",
-        "nn.functional.linear",
-        "--dtype",
-        "complex64",
-    ],
-    "opinfo-dynamic": ["opinfo", *OPS[::2], "--dynamic"],
-    "models": ["models", "bert", "gpt2", "llama", "mamba", "vit", "convnext", "resnet", "--mode", "training"],
-    "models-autocast": ["models", "gpt_neox", "--mode", "inference", "--mode", "autocast"],
-    "models-dynamic": ["models", "gemma", "segformer", "t5", "--mode", "inference", "--dynamic"],
+    "ops": ["opinfo", *OPS],
+    "ops on integers": ["opinfo", *OPS[:12], *OPS[-15:], "--dtype", "int64"],
+    "ops on complex numbers": ["opinfo", *COMPLEX, "--dtype", "complex64"],
+    "ops of symbolic sizes": ["opinfo", *OPS[::2], "--dynamic"],
+    "models in training": ["models", "llama", "convnext", "--mode", "training"],
+    "models in inference": ["models", "bert", "gpt2", "mamba", "resnet", "vit", "--mode", "inference"],
+    "models under autocast": ["models", "gpt_neox", "--mode", "autocast"],
+    "models of symbolic sizes": ["models", "gemma", "--mode", "inference", "--dynamic"],
 }
 
 
@@ -58,6 +52,6 @@ def test_the_programs_are_captured_and_their_nodes_have_rules(programs: list[dic
     rows = [row for program in programs for row in program["rows"]]
     right = sum(count for _, _, verdict, count in rows if verdict == "right")
     unknown = {op for op, _, verdict, _ in rows if verdict == "unknown"}
-    assert right > 100
+    assert right > 20
     assert unknown == set()
     assert [program for program in programs if not program["rows"]] == []
