@@ -52,7 +52,7 @@ from fairlead.passes import canonicalize, draws_random_numbers, recognize_compos
 DTYPES = "f32,f64,i64,bool,bf16,c64"
 EPS = {DType.f64: 2.0**-52, DType.c128: 2.0**-52, DType.f32: 2.0**-23, DType.c64: 2.0**-23, DType.f16: 2.0**-10,
        DType.bf16: 2.0**-7}  # fmt: skip
-UNORDERED = {"aten.topk.default": 2, "aten.sort.default": 1}
+UNORDERED = {"aten.topk.default": 2, "aten.sort.default": 1, "aten.kthvalue.default": 2}
 """Ops that leave the order of equal elements open, and which argument names the dimension."""
 
 RELATIVE, ABSOLUTE = 32, 8
@@ -184,9 +184,13 @@ def ties(run: Run, found: Sequence[Any]) -> bool:
         if node is None or source is None:
             return False
         dim = node.args[UNORDERED[node.op]]
-        if difference(*([np.take_along_axis(source, at, dim)] for at in (x, y))):
+        if difference(*([picked(source, at, dim)] for at in (x, y))):
             return False
     return True
+
+
+def picked(source: Any, at: Any, dim: int) -> Any:
+    return np.take_along_axis(source, at if at.ndim == source.ndim else np.expand_dims(at, dim), dim)
 
 
 def slack(run: Run, found: Sequence[Any]) -> list[Any]:
@@ -217,7 +221,9 @@ def shaken_run(run: Run, rng: np.random.Generator) -> list[Any]:
 def shaken(x: Any, rng: np.random.Generator) -> Any:
     if not isinstance(x, np.ndarray) or dtype_of(x) not in EPS:
         return x
-    return (widened(x) * (1 + EPS[dtype_of(x)] * rng.choice([-1.0, 1.0], x.shape))).astype(x.dtype)
+    up = np.unpackbits(np.frombuffer(rng.bytes((x.size + 7) // 8), np.uint8), count=x.size).reshape(x.shape)
+    factors = np.array([1 - EPS[dtype_of(x)], 1 + EPS[dtype_of(x)]])
+    return (widened(x) * factors[up]).astype(x.dtype)
 
 
 def dtype_of(x: Any) -> DType:

@@ -60,9 +60,9 @@ def _geometry(weight: Array, stride: Sizes, padding: Sizes, dilation: Sizes, gro
     return Geometry(weight.shape[2:], stride, padding, dilation, groups)
 
 
-def forward(x: Array, weight: Array, geometry: Geometry) -> Array:
-    """The cross-correlation of the input with the kernel."""
-    spatial = geometry.output(x.shape[2:])
+def forward(x: Array, weight: Array, geometry: Geometry, size: Sizes | None = None) -> Array:
+    """The cross-correlation of the input with the kernel; with ``size`` no more of it than that."""
+    spatial = geometry.output(x.shape[2:]) if size is None else tuple(size)
     if any(n < 0 for n in spatial) or x.shape[1] != weight.shape[1] * geometry.groups:
         raise ValueError(f"a kernel of {list(weight.shape)} does not fit an input of {list(x.shape)}")
     padded, kernel = geometry.padded(x), geometry.by_group(weight)
@@ -139,9 +139,8 @@ def _convolution_backward(
     grad, x, weight = (np.conj(operand(a, call.dtype)) for a in (grad, x, weight))
     of_input = of_weight = None
     if wanted[0]:
-        of_input = (
-            forward(grad, weight, geometry) if transposed else input_gradient(grad, weight, geometry, x.shape[2:])
-        )
+        gradient = forward if transposed else input_gradient
+        of_input = gradient(grad, weight, geometry, x.shape[2:])
     if wanted[1]:
         of_weight = weight_gradient(x, grad, geometry) if transposed else weight_gradient(grad, x, geometry)
         of_weight = np.conj(of_weight)

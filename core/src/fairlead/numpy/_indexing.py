@@ -57,8 +57,9 @@ def _index_put(call: Call, x: Array, indices: Indices, values: Array, accumulate
         x = np.reshape(x, (1,))
     out = np.array(wide(x)) if accumulate else np.array(x)
     key = _key(x, indices)
-    if accumulate and out.dtype.kind != "b":
-        np.add.at(out, key, wide(values))
+    if accumulate:
+        add = np.logical_or if out.dtype.kind == "b" else np.add
+        add.at(out, key, wide(values))
     else:
         _write(out, key, values)
     return np.reshape(out, shape)

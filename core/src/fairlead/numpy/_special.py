@@ -236,6 +236,12 @@ def _polygamma_zeta(s: int, q: float) -> float:
     return total + _zeta(s, q)
 
 
+@op("mvlgamma")
+def _mvlgamma(call: Call, x: Array, p: int) -> Array:
+    x = operand(x, call.dtype)
+    return p * (p - 1) / 4 * math.log(math.pi) + sum(_each(_lgamma)(x - j / 2) for j in range(p))
+
+
 @op("special_zeta", "special_zeta.other_scalar", "special_zeta.self_scalar")
 def _hurwitz(call: Call, x: Array, q: Array) -> Array:
     return _pairs(_zeta, operand(x, call.dtype), operand(q, call.dtype))
