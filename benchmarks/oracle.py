@@ -3,7 +3,8 @@
 Each sample is captured, forward and backward, and each graph runs three times: as AOTAutograd made it (eager), by
 `fairlead.interpret.run`, and by `fairlead.numpy.run`. One line an entry of torch's database (OpInfo), and totals:
 
-- agree: every output is equal (integers, booleans), or within some units in the last place of what NumPy has
+- agree: every output is equal (integers, booleans, and whatever only ops that the opset calls exact compute), or within
+  some units in the last place of what NumPy has
 - sensitive: further away, but no further than the result moves when the inputs are changed in their last place
 - ties: places of equal elements, in an order that the op leaves open
 - drawn: the graph draws random numbers, so that only dtypes and shapes are compared
@@ -45,7 +46,7 @@ from fairlead._models import CATALOG
 from fairlead._models._load import load
 from fairlead._torch_types import IR_DTYPES, TORCH_DTYPES
 from fairlead.errors import FairleadError
-from fairlead.ir import DType, Graph, Input, Kind, Output, Value
+from fairlead.ir import DType, Graph, Input, Kind, Output, Value, opset
 from fairlead.numpy import numpy_dtype
 from fairlead.passes import canonicalize, draws_random_numbers, recognize_composites
 
@@ -157,7 +158,7 @@ def judge(run: Run, tally: Tally) -> None:
     if any(draws_random_numbers(n.op) for n in run.graph.nodes):
         tally.add("drawn")
         return
-    gap = difference(found, run.torch)
+    gap = difference(found, run.torch, exact=is_exact(run.graph))
     if not gap:
         tally.add("agree")
     elif ties(run, found):
@@ -234,7 +235,15 @@ def widened(x: Any) -> Any:
     return x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
 
 
-def difference(found: Sequence[Any], wanted: Sequence[Any], moved: Sequence[Any] | None = None) -> str:
+def is_exact(graph: Graph) -> bool:
+    """Whether every op of a graph has one correct result, bit by bit."""
+    specs = [opset.spec(node.op) for node in graph.nodes]
+    return all(spec is not None and spec.comparison == "exact" for spec in specs)
+
+
+def difference(
+    found: Sequence[Any], wanted: Sequence[Any], moved: Sequence[Any] | None = None, *, exact: bool = False
+) -> str:
     """How the outputs differ; empty where they do not. ``moved`` is how far each element may be off on top."""
     for index, (x, y) in enumerate(zip(found, wanted, strict=True)):
         if not isinstance(x, np.ndarray) or not isinstance(y, np.ndarray):
@@ -243,25 +252,25 @@ def difference(found: Sequence[Any], wanted: Sequence[Any], moved: Sequence[Any]
             continue
         if x.dtype != y.dtype or x.shape != y.shape:
             return f"output {index} is {x.dtype}{x.shape}, not {y.dtype}{y.shape}"
-        gap = _gap(x, y, 0.0 if moved is None else moved[index])
+        gap = _gap(x, y, 0.0 if moved is None else moved[index], 0 if exact else 1)
         if gap:
             return f"output {index} ({x.dtype.name}{list(x.shape)}) {gap}"
     return ""
 
 
-def _gap(x: Any, y: Any, moved: Any) -> str:
+def _gap(x: Any, y: Any, moved: Any, units: float) -> str:
     dtype = dtype_of(x)
     if dtype not in EPS:
         wrong = x != y
         return f"differs in {int(wrong.sum())} of {x.size}" if wrong.any() else ""
     if dtype.is_complex:
-        return _gap(x.real.copy(), y.real.copy(), moved) or _gap(x.imag.copy(), y.imag.copy(), moved)
+        return _gap(x.real.copy(), y.real.copy(), moved, units) or _gap(x.imag.copy(), y.imag.copy(), moved, units)
     a, b = widened(x), widened(y)
     # Beyond the largest number of the type, the last place decides between it and infinity.
     with np.errstate(all="ignore"):
         finite = np.isfinite(a) & np.isfinite(b)
         scale = float(np.max(np.abs(a), where=finite, initial=0.0))
-        bound = EPS[dtype] * (RELATIVE * np.abs(a) + ABSOLUTE * scale) + 16 * moved
+        bound = units * EPS[dtype] * (RELATIVE * np.abs(a) + ABSOLUTE * scale) + 16 * moved
         wrong = np.where(finite, np.abs(a - b) > bound, ~((a == b) | (np.isnan(a) & np.isnan(b))))
     if not wrong.any():
         return ""

@@ -28,6 +28,7 @@ from fairlead.ir import (
     TensorType,
     Token,
     Value,
+    opset,
     verify,
 )
 from fairlead.numpy import run, supports
@@ -214,3 +215,12 @@ def test_a_saved_random_state_draws_the_same_again() -> None:
     replay = Node("hop.run_with_rng_state", (cpu, state, ()), (again,), regions=(body,))
     found = run(graph([], [save, replay], [first, again]), [])
     np.testing.assert_array_equal(found[0], found[1])
+
+
+TIERS = ("base", "ext", "nn", "hop")
+
+
+def test_every_op_of_the_opset_that_should_has_a_meaning() -> None:
+    specs = opset.specs()
+    assert [op for op, spec in specs.items() if spec.tier in TIERS and not supports(op)] == []
+    assert [op for op, spec in specs.items() if ("numpy" in spec.interpreters) != supports(op)] == []

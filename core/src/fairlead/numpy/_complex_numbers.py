@@ -22,14 +22,9 @@ def _polar(call: Call, size: Array, angle: Array) -> Array:
     return _complex(call, size * np.cos(angle), size * np.sin(angle))
 
 
-@op("conj", "_conj", "conj_physical", "_conj_physical", "resolve_conj")
+@op("conj_physical", "_conj_physical")
 def _conj(call: Call, x: Array) -> Array:
     return np.conj(x) if x.dtype.kind == "c" else x
-
-
-@op("_neg_view", "resolve_neg")
-def _neg_view(call: Call, x: Array) -> Array:
-    return -x if call.node.op.startswith("aten._neg") else x
 
 
 @op("angle")
@@ -37,16 +32,6 @@ def _angle(call: Call, x: Array) -> Array:
     """Of negative real numbers pi, of NaN NaN."""
     x = floating(operand(x, call.dtype) if x.dtype.kind in "biu" else x)
     return np.angle(x) if x.dtype.kind == "c" else np.where(np.isnan(x), x, np.where(x < 0, np.pi, 0))
-
-
-@op("real")
-def _real(call: Call, x: Array) -> Array:
-    return x.real
-
-
-@op("imag")
-def _imag(call: Call, x: Array) -> Array:
-    return x.imag
 
 
 @op("view_as_real")

@@ -17,24 +17,10 @@ def _full(call: Call, size: Sequence[int], value: Any, *rest: Any) -> Array:
     return np.full(tuple(size), cast(number(value), call.dtype))
 
 
-@op("full_like", "new_full", "scalar_tensor")
-def _full_like(call: Call, *args: Any) -> Array:
-    value = args[{"aten.full_like.default": 1, "aten.new_full.default": 2}.get(call.node.op, 0)]
-    return np.full(call.shape(), cast(number(value), call.dtype))
-
-
-@op(
-    "zeros", "zeros_like", "new_zeros", "empty.memory_format", "empty_like", "new_empty", "empty_strided",
-    "new_empty_strided", "empty_permuted", "_efficientzerotensor",
-)  # fmt: skip
+@op("empty.memory_format", "_efficientzerotensor")
 def _zeros(call: Call, *rest: Any) -> Array:
     """What is promised to be uninitialised is zero."""
     return np.zeros(call.shape())
-
-
-@op("ones", "ones_like", "new_ones")
-def _ones(call: Call, *rest: Any) -> Array:
-    return np.ones(call.shape())
 
 
 @op("arange.start_step")
@@ -46,11 +32,6 @@ def _arange(call: Call, start: Any, end: Any, step: Any = 1, *rest: Any) -> Arra
     if not exact and call.dtype.is_integer:
         start, step = int(start), int(step)
     return operand(start, call.dtype) + np.arange(max(count, 0)) * operand(step, call.dtype)
-
-
-@op("prims.iota.default")
-def _iota(call: Call, length: int, start: int, step: int, *rest: Any) -> Array:
-    return start + np.arange(length) * step
 
 
 @op("tril_indices")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fairlead.numpy._dtypes import Array, cast, wide
+from fairlead.numpy._dtypes import Array, wide
 from fairlead.numpy._table import Call, op
 from fairlead.numpy._views import axis
 
@@ -40,7 +40,7 @@ def _key(x: Array, indices: Indices) -> tuple[Any, ...]:
     return tuple(key)
 
 
-@op("index.Tensor", "_unsafe_index.Tensor")
+@op("index.Tensor")
 def _index(call: Call, x: Array, indices: Indices) -> Array:
     if not any(i is not None for i in indices):
         return x
@@ -49,7 +49,7 @@ def _index(call: Call, x: Array, indices: Indices) -> Array:
     return x[_key(x, indices)]
 
 
-@op("index_put", "_unsafe_index_put")
+@op("index_put")
 def _index_put(call: Call, x: Array, indices: Indices, values: Array, accumulate: bool = False) -> Array:
     """Where one place is named twice, one of its values is written, or with ``accumulate`` the sum of all is added."""
     shape = x.shape
@@ -73,13 +73,7 @@ def _write(out: Array, key: tuple[Any, ...], values: Array) -> None:
     out[key] = np.broadcast_to(values, target)
 
 
-@op("_unsafe_masked_index")
-def _masked_index(call: Call, x: Array, mask: Array, indices: Indices, fill: Any) -> Array:
-    clamped = [None if i is None else np.clip(i, 0, max(x.shape[d] - 1, 0)) for d, i in enumerate(indices)]
-    return np.where(mask, x[_key(x, clamped)], cast(fill, call.dtype)) if x.size else np.full(call.shape(), fill)
-
-
-@op("index_select", "index_select_backward")
+@op("index_select")
 def _index_select(call: Call, x: Array, dim: int, index: Array) -> Array:
     index = np.reshape(index, (-1,))
     if x.ndim == 0:
@@ -106,11 +100,6 @@ def places(index: Array, dim: int, shape: Sequence[int]) -> tuple[Array, ...]:
     found = list(np.indices(index.shape, sparse=True))
     found[dim] = checked(index, shape[dim])
     return tuple(found)
-
-
-@op("take")
-def _take(call: Call, x: Array, index: Array) -> Array:
-    return np.ravel(x)[checked(index, x.size)]
 
 
 @op("put")
@@ -162,20 +151,3 @@ def _masked_scatter_backward(call: Call, grad: Array, mask: Array, sizes: Sequen
     taken = grad[mask]
     out[: len(taken)] = taken
     return np.reshape(out, sizes)
-
-
-@op("index_fill.int_Scalar", "index_fill.int_Tensor")
-def _index_fill(call: Call, x: Array, dim: int, index: Array, value: Any) -> Array:
-    out = np.array(np.reshape(x, (1,)) if x.ndim == 0 else x)
-    rows = np.moveaxis(out, axis(dim, x.ndim), 0)
-    rows[checked(index, len(rows))] = cast(value, call.dtype)
-    return np.reshape(out, x.shape)
-
-
-@op("index_copy")
-def _index_copy(call: Call, x: Array, dim: int, index: Array, source: Array) -> Array:
-    out = np.array(np.reshape(x, (1,)) if x.ndim == 0 else x)
-    rows = np.moveaxis(out, axis(dim, x.ndim), 0)
-    given = np.reshape(source, (1,)) if source.ndim == 0 else source
-    rows[np.reshape(checked(index, len(rows)), (-1,))] = np.moveaxis(given, axis(dim, x.ndim), 0)
-    return np.reshape(out, x.shape)

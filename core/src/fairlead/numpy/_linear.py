@@ -17,18 +17,8 @@ def matmul(x: Array, y: Array, dtype: DType) -> Array:
     return operand(x, dtype) @ operand(y, dtype)
 
 
-@op("mm", "bmm", "matmul", "mv", "dot", "_int_mm")
+@op("mm", "bmm", "_int_mm")
 def _mm(call: Call, x: Array, y: Array) -> Array:
-    return matmul(x, y, call.dtype)
-
-
-@op("vdot")
-def _vdot(call: Call, x: Array, y: Array) -> Array:
-    return np.conj(wide(x)) @ wide(y)
-
-
-@op("mm.dtype", "bmm.dtype")
-def _mm_dtype(call: Call, x: Array, y: Array, dtype: DType) -> Array:
     return matmul(x, y, call.dtype)
 
 
@@ -46,7 +36,7 @@ def _plus(call: Call, x: Array, product: Array, beta: Any, alpha: Any) -> Array:
     return product + operand(x, call.dtype) * (operand(beta, call.dtype) if beta != 1 else 1)
 
 
-@op("addmm", "baddbmm", "addmv")
+@op("addmm", "addmv")
 def _addmm(call: Call, x: Array, a: Array, b: Array, beta: Any = 1, alpha: Any = 1) -> Array:
     return _plus(call, x, matmul(a, b, call.dtype), beta, alpha)
 
@@ -54,11 +44,6 @@ def _addmm(call: Call, x: Array, a: Array, b: Array, beta: Any = 1, alpha: Any =
 @op("addbmm")
 def _addbmm(call: Call, x: Array, a: Array, b: Array, beta: Any = 1, alpha: Any = 1) -> Array:
     return _plus(call, x, matmul(a, b, call.dtype).sum(0), beta, alpha)
-
-
-@op("addr")
-def _addr(call: Call, x: Array, a: Array, b: Array, beta: Any = 1, alpha: Any = 1) -> Array:
-    return _plus(call, x, np.multiply.outer(operand(a, call.dtype), operand(b, call.dtype)), beta, alpha)
 
 
 @op("_scaled_mm")
@@ -77,14 +62,6 @@ def _scaled_mm(
     out = (wide(x) * wide(scale_x)) @ (wide(y) * wide(scale_y))
     out = out if bias is None else out + wide(bias)
     return out if scale_result is None or not call.dtype.value.startswith("f8") else out * wide(scale_result)
-
-
-@op("linalg_cross")
-def _cross(call: Call, x: Array, y: Array, dim: int = -1) -> Array:
-    x, y = np.broadcast_arrays(operand(x, call.dtype), operand(y, call.dtype))
-    a, b = np.moveaxis(x, dim, 0), np.moveaxis(y, dim, 0)
-    parts = [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
-    return np.stack(parts, dim)
 
 
 @op("_trilinear")

@@ -181,7 +181,6 @@ def _batch_norm_own(
     return batch.out(weight, bias), np.ravel(batch.mean), np.ravel(batch.rstd)
 
 
-@op("native_batch_norm", "_native_batch_norm_legit")
 def _batch_norm(
     call: Call,
     x: Array,

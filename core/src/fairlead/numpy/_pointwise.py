@@ -28,10 +28,11 @@ def _unary(function: Callable[[Array], Array]) -> Callable[[Call, Array], Array]
     return rule
 
 
-def _sigmoid(x: Array) -> Array:
+def sigmoid(x: Array) -> Array:
+    """1 / (1 + exp(-x)), of real numbers without overflow."""
     if x.dtype.kind == "c":
         return 1 / (1 + np.exp(-x))
-    small = np.exp(-np.abs(x))  # never overflows
+    small = np.exp(-np.abs(x))
     return np.where(x >= 0, 1, small) / (1 + small)
 
 
@@ -39,13 +40,6 @@ def _sign(x: Array) -> Array:
     if x.dtype.kind == "b":
         return x
     return np.where(np.isnan(x), 0, np.sign(x)) if x.dtype.kind == "f" else np.sign(x)
-
-
-def _sgn(x: Array) -> Array:
-    if x.dtype.kind != "c":
-        return _sign(x)
-    size = np.abs(x)
-    return np.where(size == 0, 0, x / np.where(size == 0, 1, size))
 
 
 def _of_floats(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
@@ -62,12 +56,11 @@ _enter_unary(
         "abs": np.abs, "acos": np.arccos, "acosh": np.arccosh, "asin": np.arcsin, "asinh": np.arcsinh,
         "atan": np.arctan, "atanh": np.arctanh, "ceil": _of_floats(np.ceil), "cos": np.cos, "cosh": np.cosh,
         "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "floor": _of_floats(np.floor), "log": np.log,
-        "log10": np.log10, "log1p": np.log1p, "log2": np.log2, "neg": np.negative, "positive": np.positive,
+        "log10": np.log10, "log1p": np.log1p, "log2": np.log2, "neg": np.negative,
         "reciprocal": lambda x: 1 / floating(x), "relu": lambda x: np.where(x <= 0, 0, x).astype(x.dtype),
-        "round": _of_floats(np.rint), "rsqrt": lambda x: 1 / np.sqrt(x), "sigmoid": _sigmoid, "sign": _sign,
-        "sgn": _sgn, "sin": np.sin, "sinh": np.sinh, "sqrt": np.sqrt, "square": np.square, "tan": np.tan,
+        "round": _of_floats(np.rint), "rsqrt": lambda x: 1 / np.sqrt(x), "sigmoid": sigmoid, "sign": _sign,
+        "sin": np.sin, "sinh": np.sinh, "sqrt": np.sqrt, "tan": np.tan,
         "tanh": np.tanh, "trunc": _of_floats(np.trunc), "bitwise_not": np.invert,
-        "deg2rad": np.deg2rad, "rad2deg": np.rad2deg, "frac": lambda x: x - np.trunc(x),
     }
 )  # fmt: skip
 
@@ -96,35 +89,9 @@ def _isinf(call: Call, x: Array) -> Array:
     return np.isinf(wide(x))
 
 
-@op("isfinite")
-def _isfinite(call: Call, x: Array) -> Array:
-    return np.isfinite(wide(x))
-
-
-@op("isposinf")
-def _isposinf(call: Call, x: Array) -> Array:
-    return wide(x) == np.inf
-
-
-@op("isneginf")
-def _isneginf(call: Call, x: Array) -> Array:
-    return wide(x) == -np.inf
-
-
 @op("signbit")
 def _signbit(call: Call, x: Array) -> Array:
     return np.zeros(x.shape, bool) if x.dtype.kind == "b" else np.signbit(wide(x))
-
-
-@op("nan_to_num")
-def _nan_to_num(call: Call, x: Array, nan: float | None, posinf: float | None, neginf: float | None) -> Array:
-    y = operand(x, call.dtype)
-    if y.dtype.kind != "f":
-        return y
-    largest = float(_largest(call.dtype))
-    y = np.where(np.isnan(y), 0.0 if nan is None else nan, y)
-    y = np.where(y == np.inf, largest if posinf is None else posinf, y)
-    return np.where(y == -np.inf, -largest if neginf is None else neginf, y)
 
 
 def _largest(dtype: DType) -> Any:
@@ -136,7 +103,7 @@ def _largest(dtype: DType) -> Any:
     return ml_dtypes.finfo(target).max  # type: ignore[no-untyped-call]
 
 
-@op("add.Tensor", "add.Scalar")
+@op("add.Tensor")
 def _add(call: Call, x: Array, y: Array, alpha: Any = 1) -> Array:
     x, y = operand(x, call.dtype), operand(y, call.dtype)
     if call.dtype is DType.bool:
@@ -144,28 +111,23 @@ def _add(call: Call, x: Array, y: Array, alpha: Any = 1) -> Array:
     return x + (y if alpha == 1 else y * operand(alpha, call.dtype))
 
 
-@op("sub.Tensor", "sub.Scalar")
+@op("sub.Tensor")
 def _sub(call: Call, x: Array, y: Array, alpha: Any = 1) -> Array:
     x, y = operand(x, call.dtype), operand(y, call.dtype)
     return x - (y if alpha == 1 else y * operand(alpha, call.dtype))
 
 
-@op("rsub.Tensor", "rsub.Scalar")
-def _rsub(call: Call, x: Array, y: Array, alpha: Any = 1) -> Array:
-    return _sub(call, y, x, alpha)
-
-
-@op("mul.Tensor", "mul.Scalar")
+@op("mul.Tensor")
 def _mul(call: Call, x: Array, y: Array) -> Array:
     return operand(x, call.dtype) * operand(y, call.dtype)
 
 
-@op("div.Tensor", "div.Scalar", "true_divide.Tensor")
+@op("div.Tensor")
 def _div(call: Call, x: Array, y: Array) -> Array:
     return operand(x, call.dtype) / operand(y, call.dtype)
 
 
-@op("div.Tensor_mode", "div.Scalar_mode")
+@op("div.Tensor_mode")
 def _div_mode(call: Call, x: Array, y: Array, rounding_mode: str | None) -> Array:
     match rounding_mode:
         case None:
@@ -190,11 +152,6 @@ def _truncated(x: Array, y: Array) -> Array:
     return (quotient + inexact).astype(quotient.dtype)
 
 
-@op("floor_divide")
-def _floor_divide(call: Call, x: Array, y: Array) -> Array:
-    return floor_divide(operand(x, call.dtype), operand(y, call.dtype))
-
-
 def floor_divide(x: Array, y: Array) -> Array:
     """Division that rounds down; of floats it agrees with the remainder, which has the divisor's sign."""
     if x.dtype.kind != "f":
@@ -210,7 +167,7 @@ def floor_divide(x: Array, y: Array) -> Array:
     return np.where(y == 0, x / y, whole)
 
 
-@op("remainder.Tensor", "remainder.Scalar", "remainder.Scalar_Tensor")
+@op("remainder.Tensor")
 def _remainder(call: Call, x: Array, y: Array) -> Array:
     """The remainder with the divisor's sign."""
     x, y = operand(x, call.dtype), operand(y, call.dtype)
@@ -221,7 +178,7 @@ def _remainder(call: Call, x: Array, y: Array) -> Array:
     return np.where((rest != 0) & ((y < 0) != (rest < 0)), rest + y, rest)
 
 
-@op("fmod.Tensor", "fmod.Scalar")
+@op("fmod.Tensor")
 def _fmod(call: Call, x: Array, y: Array) -> Array:
     """The remainder with the dividend's sign."""
     x, y = operand(x, call.dtype), operand(y, call.dtype)
@@ -251,7 +208,7 @@ def _hypot(call: Call, x: Array, y: Array) -> Array:
     return np.hypot(operand(x, call.dtype), operand(y, call.dtype))
 
 
-@op("copysign.Tensor", "copysign.Scalar")
+@op("copysign.Tensor")
 def _copysign(call: Call, x: Array, y: Array) -> Array:
     return np.copysign(operand(x, call.dtype), operand(y, call.dtype))
 
@@ -266,13 +223,13 @@ def _nextafter(call: Call, x: Array, y: Array) -> Array:
     return np.nextafter(cast(x, call.dtype), cast(y, call.dtype))
 
 
-@op("maximum", "max.other")
+@op("maximum")
 def _maximum(call: Call, x: Array, y: Array) -> Array:
     """NaN where either operand is NaN."""
     return np.maximum(operand(x, call.dtype), operand(y, call.dtype))
 
 
-@op("minimum", "min.other")
+@op("minimum")
 def _minimum(call: Call, x: Array, y: Array) -> Array:
     return np.minimum(operand(x, call.dtype), operand(y, call.dtype))
 
@@ -295,16 +252,6 @@ def _clamp(call: Call, x: Array, low: Array | None = None, high: Array | None = 
     if low is not None:
         x = np.maximum(x, operand(low, call.dtype))
     return x if high is None else np.minimum(x, operand(high, call.dtype))
-
-
-@op("clamp_min", "clamp_min.Tensor")
-def _clamp_min(call: Call, x: Array, low: Array) -> Array:
-    return _clamp(call, x, low)
-
-
-@op("clamp_max", "clamp_max.Tensor")
-def _clamp_max(call: Call, x: Array, high: Array) -> Array:
-    return _clamp(call, x, None, high)
 
 
 @op("gcd")
@@ -349,7 +296,7 @@ _COMPARISONS: dict[str, np.ufunc] = {
 }  # fmt: skip
 
 for _name, _function in _COMPARISONS.items():
-    op(f"{_name}.Tensor", f"{_name}.Scalar")(_compared(_function))
+    op(f"{_name}.Tensor")(_compared(_function))
 
 
 def _of_truth(function: Callable[..., Array]) -> Callable[..., Array]:
@@ -375,10 +322,10 @@ def _bitwise(function: Callable[[Array, Array], Array]) -> Callable[[Call, Array
 _BITWISE: dict[str, np.ufunc] = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
 
 for _name, _function in _BITWISE.items():
-    op(*(f"bitwise_{_name}.{overload}" for overload in ("Tensor", "Scalar", "Scalar_Tensor")))(_bitwise(_function))
+    op(f"bitwise_{_name}.Tensor")(_bitwise(_function))
 
 
-@op("bitwise_left_shift.Tensor", "bitwise_left_shift.Tensor_Scalar", "__lshift__.Scalar", "__lshift__.Tensor")
+@op("bitwise_left_shift.Tensor")
 def _left_shift(call: Call, x: Array, y: Array) -> Array:
     x, y = operand(x, call.dtype), operand(y, call.dtype)
     bits = 8 * x.dtype.itemsize
@@ -386,7 +333,7 @@ def _left_shift(call: Call, x: Array, y: Array) -> Array:
     return np.where(inside, np.left_shift(x, np.where(inside, y, 0)), 0).astype(x.dtype)
 
 
-@op("bitwise_right_shift.Tensor", "bitwise_right_shift.Tensor_Scalar", "__rshift__.Scalar", "__rshift__.Tensor")
+@op("bitwise_right_shift.Tensor")
 def _right_shift(call: Call, x: Array, y: Array) -> Array:
     """Arithmetic: what is shifted out of range leaves the sign."""
     x, y = operand(x, call.dtype), operand(y, call.dtype)
@@ -395,55 +342,19 @@ def _right_shift(call: Call, x: Array, y: Array) -> Array:
     return np.right_shift(x, np.where(inside, y, last)).astype(x.dtype)
 
 
-@op("where.self", "where.ScalarSelf", "where.ScalarOther", "where.Scalar")
+@op("where.self")
 def _where(call: Call, condition: Array, x: Array, y: Array) -> Array:
     return np.where(condition, *(cast(number(a), call.dtype) for a in (x, y)))
 
 
-@op("masked_fill.Scalar", "masked_fill.Tensor")
-def _masked_fill(call: Call, x: Array, mask: Array, value: Array) -> Array:
-    return np.where(mask, cast(number(value), call.dtype), x)
-
-
-@op("lerp.Scalar", "lerp.Tensor")
-def _lerp(call: Call, start: Array, end: Array, weight: Array) -> Array:
-    start, end, weight = (operand(x, call.dtype) for x in (start, end, weight))
-    return start + weight * (end - start)
-
-
-@op("addcmul")
-def _addcmul(call: Call, x: Array, a: Array, b: Array, value: Any = 1) -> Array:
-    return operand(x, call.dtype) + operand(value, call.dtype) * operand(a, call.dtype) * operand(b, call.dtype)
-
-
-@op("addcdiv")
-def _addcdiv(call: Call, x: Array, a: Array, b: Array, value: Any = 1) -> Array:
-    return operand(x, call.dtype) + operand(value, call.dtype) * operand(a, call.dtype) / operand(b, call.dtype)
-
-
-@op("_to_copy", "prims.convert_element_type.default")
+@op("_to_copy")
 def _to_copy(call: Call, x: Array, *rest: Any) -> Array:
     return x
 
 
-@op(
-    "clone",
-    "alias",
-    "alias_copy",
-    "detach",
-    "lift_fresh_copy",
-    "lift",
-    "lift_fresh",
-    "contiguous",
-    "prims.device_put.default",
-)
+@op("clone")
 def _same(call: Call, x: Array, *rest: Any) -> Array:
     return x
-
-
-@op("copy")
-def _copy(call: Call, x: Array, source: Array, *rest: Any) -> Array:
-    return np.broadcast_to(source, x.shape)
 
 
 @op("_local_scalar_dense")

@@ -97,7 +97,7 @@ def _averages(windows: Sequence[Windows], spatial: Sizes, include_pad: bool, div
     return matrices, _outer([w.extent for w in windows] if include_pad else [m.sum(1) for m in matrices])
 
 
-@op("avg_pool1d", "avg_pool2d", "avg_pool3d")
+@op("avg_pool2d", "avg_pool3d")
 def _avg_pool(
     call: Call,
     x: Array,

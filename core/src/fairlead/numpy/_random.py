@@ -11,12 +11,12 @@ from fairlead.numpy._dtypes import Array, wide
 from fairlead.numpy._table import Call, op
 
 
-@op("rand", "rand_like")
+@op("rand")
 def _rand(call: Call, *rest: Any) -> Array:
     return call.rng.random(call.shape())
 
 
-@op("randn", "randn_like")
+@op("randn")
 def _randn(call: Call, *rest: Any) -> Array:
     numbers = call.rng.standard_normal(call.shape())
     if not call.dtype.is_complex:
@@ -24,13 +24,7 @@ def _randn(call: Call, *rest: Any) -> Array:
     return (numbers + 1j * call.rng.standard_normal(call.shape())) / np.sqrt(2)
 
 
-@op("randint", "randint_like")
-def _randint(call: Call, *args: Any) -> Array:
-    high = args[1] if call.node.op.startswith("aten.randint_like") else args[0]
-    return call.rng.integers(0, high, call.shape())
-
-
-@op("randint.low", "randint_like.low_dtype")
+@op("randint.low")
 def _randint_low(call: Call, *args: Any) -> Array:
     low, high = args[1:3] if call.node.op.startswith("aten.randint_like") else args[:2]
     return call.rng.integers(low, high, call.shape())

@@ -23,27 +23,14 @@ def axes(x: Array, dims: Dims, empty_is_all: bool = True) -> tuple[int, ...]:
     return tuple(named) if x.ndim else ()
 
 
-@op("sum", "sum.dim_IntList")
+@op("sum.dim_IntList")
 def _sum(call: Call, x: Array, dims: Dims = None, keepdim: bool = False, dtype: DType | None = None) -> Array:
-    dims, keepdim = _without_dims(call, dims, keepdim)
     x = operand(x, call.dtype)
     return np.sum(x, axes(x, dims), keepdims=keepdim, dtype=None if x.dtype.kind in "fc" else x.dtype)
 
 
-def _without_dims(call: Call, dims: Any, keepdim: bool) -> tuple[Dims, bool]:
-    """Overloads without dimensions have the dtype in their place."""
-    return (None, False) if call.node.op.endswith(".default") else (dims, keepdim)
-
-
-@op("nansum")
-def _nansum(call: Call, x: Array, dims: Dims = None, keepdim: bool = False, dtype: DType | None = None) -> Array:
-    x = operand(x, call.dtype)
-    return np.nansum(x, axes(x, dims), keepdims=keepdim, dtype=x.dtype)
-
-
-@op("mean", "mean.dim")
+@op("mean.dim")
 def _mean(call: Call, x: Array, dims: Dims = None, keepdim: bool = False, dtype: DType | None = None) -> Array:
-    dims, keepdim = _without_dims(call, dims, keepdim)
     x = operand(x, call.dtype)
     over = axes(x, dims)
     count = int(np.prod([x.shape[d] for d in over], dtype=np.int64))
@@ -70,8 +57,8 @@ def _extreme(function: Callable[..., Array]) -> Callable[..., Array]:
     return rule
 
 
-op("amax", "max")(_extreme(np.max))
-op("amin", "min")(_extreme(np.min))
+op("amax")(_extreme(np.max))
+op("amin")(_extreme(np.min))
 
 
 def first_extreme(x: Array, dim: int, largest: bool) -> Array:
@@ -112,12 +99,12 @@ op("argmax")(_position(largest=True))
 op("argmin")(_position(largest=False))
 
 
-@op("any", "any.dim", "any.dims")
+@op("any.dims")
 def _any(call: Call, x: Array, dims: Dims = None, keepdim: bool = False) -> Array:
     return np.any(cast(x, DType.bool), axes(x, dims, empty_is_all=False), keepdims=keepdim)
 
 
-@op("all", "all.dim", "all.dims")
+@op("all.dims")
 def _all(call: Call, x: Array, dims: Dims = None, keepdim: bool = False) -> Array:
     return np.all(cast(x, DType.bool), axes(x, dims, empty_is_all=False), keepdims=keepdim)
 
@@ -135,11 +122,6 @@ def variance(x: Array, over: tuple[int, ...], correction: Any, keepdim: bool) ->
 @op("var.correction")
 def _var(call: Call, x: Array, dims: Dims = None, correction: Any = None, keepdim: bool = False) -> Array:
     return variance(x, axes(x, dims), correction, keepdim)[0]
-
-
-@op("std.correction")
-def _std(call: Call, x: Array, dims: Dims = None, correction: Any = None, keepdim: bool = False) -> Array:
-    return np.sqrt(variance(x, axes(x, dims), correction, keepdim)[0])
 
 
 @op("var_mean.correction")
@@ -189,17 +171,17 @@ def _dist(call: Call, x: Array, y: Array, order: Any = 2) -> Array:
     return vector_norm(gap, float(order), tuple(range(gap.ndim)), keepdim=False)
 
 
-@op("count_nonzero", "count_nonzero.dim_IntList")
+@op("count_nonzero.dim_IntList")
 def _count_nonzero(call: Call, x: Array, dims: Dims = None) -> Array:
     return np.sum(cast(x, DType.bool), axes(x, dims), dtype=np.int64)
 
 
-@op("_softmax", "softmax.int")
+@op("_softmax")
 def _softmax(call: Call, x: Array, dim: int, half_to_float: Any = False) -> Array:
     return np.exp(log_softmax(floating(x), dim))
 
 
-@op("_log_softmax", "log_softmax.int")
+@op("_log_softmax")
 def _log_softmax(call: Call, x: Array, dim: int, half_to_float: Any = False) -> Array:
     return log_softmax(floating(x), dim)
 

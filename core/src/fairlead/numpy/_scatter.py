@@ -78,7 +78,7 @@ def _scatter_add(call: Call, x: Array, dim: int, index: Array, source: Array) ->
     return _scatter_reduce(call, x, dim, index, source, "sum")
 
 
-@op("scatter.reduce", "scatter.value_reduce")
+@op("scatter.reduce")
 def _scatter_named(call: Call, x: Array, dim: int, index: Array, source: Array, reduce: str) -> Array:
     return _scatter_reduce(call, x, dim, index, np.asarray(cast(number(source), call.dtype)), reduce)
 
@@ -103,8 +103,3 @@ def _index_reduce(
     rows = np.reshape(checked(index, target.shape[dim]), (-1,))
     key = (slice(None),) * dim + (rows,)
     return np.reshape(_reduced(call, target, lambda _: key, source, reduce, include_self), x.shape)
-
-
-@op("index_add")
-def _index_add(call: Call, x: Array, dim: int, index: Array, source: Array, alpha: Any = 1) -> Array:
-    return _index_reduce(call, x, dim, index, wide(source) * alpha, "sum")

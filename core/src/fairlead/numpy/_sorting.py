@@ -40,12 +40,6 @@ def _sort_stable(
     return _sort(call, x, dim, descending)
 
 
-@op("argsort", "argsort.stable")
-def _argsort(call: Call, x: Array, *rest: Any) -> Array:
-    dim, descending = rest[-2:] if rest else (-1, False)
-    return _sort(call, x, dim, descending)[1]
-
-
 @op("topk")
 def _topk(
     call: Call, x: Array, k: int, dim: int = -1, largest: bool = True, is_sorted: bool = True
@@ -116,7 +110,7 @@ def _mode(call: Call, x: Array, dim: int = -1, keepdim: bool = False) -> tuple[A
     return _at(x, np.expand_dims(at, dim), dim, keepdim)
 
 
-@op("searchsorted.Tensor", "searchsorted.Scalar")
+@op("searchsorted.Tensor")
 def _searchsorted(
     call: Call,
     sorted_: Array,
@@ -137,12 +131,12 @@ def _searchsorted(
     return out
 
 
-@op("bucketize.Tensor", "bucketize.Scalar")
+@op("bucketize.Tensor")
 def _bucketize(call: Call, x: Array, boundaries: Array, out_int32: bool = False, right: bool = False) -> Array:
     return _searchsorted(call, boundaries, x, out_int32, right)
 
 
-@op("_unique2", "_unique")
+@op("_unique2")
 def _unique(
     call: Call, x: Array, is_sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
 ) -> tuple[Array, ...]:
@@ -189,8 +183,3 @@ def _histc(call: Call, x: Array, bins: int = 100, low: Any = 0, high: Any = 0) -
     inside = x[(x >= low) & (x <= high)]
     place = np.minimum(((inside - low) / (high - low) * bins).astype(np.int64), bins - 1)
     return np.bincount(place, minlength=bins)
-
-
-@op("isin.Tensor_Tensor")
-def _isin(call: Call, x: Array, among: Array, assume_unique: bool = False, invert: bool = False) -> Array:
-    return np.isin(wide(x), wide(among), invert=invert)

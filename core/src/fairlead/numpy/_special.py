@@ -193,18 +193,7 @@ _SPECIAL: dict[str, Callable[[Array], Array]] = {
     "special_i0e": _each(_bessel(0, scaled=True)),
     "special_i1": _each(_bessel(1, scaled=False)),
     "special_i1e": _each(_bessel(1, scaled=True)),
-    "special_log_ndtr": _each(lambda x: _log_ndtr(x)),
-    "special_entr": lambda x: np.where(
-        np.isnan(x), x, np.where(x > 0, -x * np.log(np.where(x > 0, x, 1)), np.where(x == 0, 0, -np.inf))
-    ),
-    "sinc": np.sinc,
 }
-
-
-def _log_ndtr(x: float) -> float:
-    if x < -1:
-        return math.log(_erfcx(-x / math.sqrt(2)) / 2) - x * x / 2
-    return math.log1p(-math.erfc(x / math.sqrt(2)) / 2)
 
 
 def _enter(name: str, function: Callable[[Array], Array]) -> None:
@@ -242,7 +231,7 @@ def _mvlgamma(call: Call, x: Array, p: int) -> Array:
     return p * (p - 1) / 4 * math.log(math.pi) + sum(_each(_lgamma)(x - j / 2) for j in range(p))
 
 
-@op("special_zeta", "special_zeta.other_scalar", "special_zeta.self_scalar")
+@op("special_zeta")
 def _hurwitz(call: Call, x: Array, q: Array) -> Array:
     return _pairs(_zeta, operand(x, call.dtype), operand(q, call.dtype))
 
@@ -259,25 +248,3 @@ def _igammac(call: Call, a: Array, x: Array) -> Array:
 
 def _pairs(function: Callable[[float, float], float], x: Array, y: Array) -> Any:
     return np.vectorize(function, otypes=[np.float64])(x, y)
-
-
-@op("xlogy.Tensor", "xlogy.Scalar_Other", "xlogy.Scalar_Self")
-def _xlogy(call: Call, x: Array, y: Array) -> Array:
-    x, y = operand(x, call.dtype), operand(y, call.dtype)
-    return np.where(np.isnan(y), y, np.where(x == 0, 0, x * np.log(y)))
-
-
-@op("special_xlog1py", "special_xlog1py.other_scalar", "special_xlog1py.self_scalar")
-def _xlog1py(call: Call, x: Array, y: Array) -> Array:
-    x, y = operand(x, call.dtype), operand(y, call.dtype)
-    return np.where(np.isnan(y), y, np.where(x == 0, 0, x * np.log1p(y)))
-
-
-@op("logaddexp")
-def _logaddexp(call: Call, x: Array, y: Array) -> Array:
-    return np.logaddexp(operand(x, call.dtype), operand(y, call.dtype))
-
-
-@op("logaddexp2")
-def _logaddexp2(call: Call, x: Array, y: Array) -> Array:
-    return np.logaddexp2(operand(x, call.dtype), operand(y, call.dtype))

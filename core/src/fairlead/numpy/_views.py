@@ -20,39 +20,29 @@ def axis(dim: int, rank: int) -> int:
     return dim % rank
 
 
-@op("view", "_unsafe_view", "reshape", "_reshape_copy", "view_copy")
+@op("view")
 def _view(call: Call, x: Array, size: Sequence[int]) -> Array:
     return np.reshape(x, tuple(size))
 
 
-@op("permute", "permute_copy")
+@op("permute")
 def _permute(call: Call, x: Array, order: Sequence[int]) -> Array:
     return np.transpose(x, tuple(order))
 
 
-@op("transpose.int", "transpose_copy.int")
-def _transpose(call: Call, x: Array, a: int, b: int) -> Array:
-    return np.swapaxes(x, a, b) if x.ndim else x
-
-
-@op("t", "t_copy")
-def _t(call: Call, x: Array) -> Array:
-    return x.T
-
-
-@op("expand", "expand_copy")
+@op("expand")
 def _expand(call: Call, x: Array, size: Sequence[int], implicit: bool = False) -> Array:
     lead = len(size) - x.ndim
     full = [x.shape[i - lead] if n == -1 else n for i, n in enumerate(size)]
     return np.broadcast_to(x, tuple(full))
 
 
-@op("unsqueeze", "unsqueeze_copy")
+@op("unsqueeze")
 def _unsqueeze(call: Call, x: Array, dim: int) -> Array:
     return np.expand_dims(x, dim)
 
 
-@op("squeeze", "squeeze.dim", "squeeze.dims", "squeeze_copy", "squeeze_copy.dim", "squeeze_copy.dims")
+@op("squeeze.dims")
 def _squeeze(call: Call, x: Array, dims: int | Sequence[int] | None = None) -> Array:
     if dims is None:
         return np.squeeze(x)
@@ -60,12 +50,7 @@ def _squeeze(call: Call, x: Array, dims: int | Sequence[int] | None = None) -> A
     return np.squeeze(x, tuple({d for d in named if x.ndim and x.shape[d] == 1}))
 
 
-@op("narrow_copy")
-def _narrow(call: Call, x: Array, dim: int, start: int, length: int) -> Array:
-    return np.take(x, range(start, start + length), dim)
-
-
-@op("select.int", "select_copy.int")
+@op("select.int")
 def _select(call: Call, x: Array, dim: int, index: int) -> Array:
     return np.take(x, index, axis(dim, x.ndim))
 
@@ -75,36 +60,31 @@ def window(x: Array, dim: int, start: int | None, end: int | None, step: int) ->
     return (slice(None),) * axis(dim, x.ndim) + (slice(start, end, step),)
 
 
-@op("slice.Tensor", "slice_copy.Tensor")
+@op("slice.Tensor")
 def _slice(
     call: Call, x: Array, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Array:
     return x[window(x, dim, start, end, step)]
 
 
-@op("split_with_sizes", "split_with_sizes_copy", "unsafe_split_with_sizes")
+@op("split_with_sizes")
 def _split(call: Call, x: Array, sizes: Sequence[int], dim: int = 0) -> tuple[Array, ...]:
     if sum(sizes) != x.shape[dim]:
         raise ValueError(f"the sizes {list(sizes)} do not add up to {x.shape[dim]}")
     return tuple(np.split(x, np.cumsum(sizes)[:-1], dim)) if sizes else ()
 
 
-@op("split.Tensor")
-def _split_evenly(call: Call, x: Array, size: int, dim: int = 0) -> tuple[Array, ...]:
-    return tuple(np.split(x, range(size, x.shape[dim], size), dim)) if size else (x,)
-
-
-@op("unbind.int", "unbind_copy.int")
+@op("unbind.int")
 def _unbind(call: Call, x: Array, dim: int = 0) -> tuple[Array, ...]:
     return tuple(np.moveaxis(x, dim, 0))
 
 
-@op("diagonal", "diagonal_copy")
+@op("diagonal")
 def _diagonal(call: Call, x: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Array:
     return np.diagonal(x, offset, dim1, dim2)
 
 
-@op("unfold", "unfold_copy")
+@op("unfold")
 def _unfold(call: Call, x: Array, dim: int, size: int, step: int) -> Array:
     if x.ndim == 0:
         return np.reshape(x, (1,))[:size]
@@ -132,7 +112,7 @@ def _memory(x: Array, strides: Sequence[int]) -> Array:
     return memory
 
 
-@op("as_strided", "as_strided_copy")
+@op("as_strided")
 def _as_strided(call: Call, x: Array, size: Sequence[int], strides: Sequence[int], offset: int | None = None) -> Array:
     return _memory(x, call.strides(0))[_addresses(size, strides, offset or 0)]
 
@@ -163,20 +143,10 @@ def _flip(call: Call, x: Array, dims: Sequence[int]) -> Array:
     return np.flip(x, tuple(dims)) if x.ndim else x
 
 
-@op("roll")
-def _roll(call: Call, x: Array, shifts: Sequence[int], dims: Sequence[int] = ()) -> Array:
-    return np.roll(x, tuple(shifts), tuple(dims)) if dims else np.roll(x, shifts[0])
-
-
 @op("cat")
 def _cat(call: Call, tensors: Sequence[Array], dim: int = 0) -> Array:
     parts = [t for t in tensors if t.shape != (0,)] or list(tensors[:1])
     return np.concatenate([cast(t, call.dtype) for t in parts], dim)
-
-
-@op("stack")
-def _stack(call: Call, tensors: Sequence[Array], dim: int = 0) -> Array:
-    return np.stack([cast(t, call.dtype) for t in tensors], dim)
 
 
 def with_part(x: Array, index: Any, source: Array) -> Array:
@@ -202,27 +172,6 @@ def _slice_scatter(
 def _diagonal_scatter(call: Call, x: Array, source: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Array:
     where = np.diagonal(np.arange(x.size).reshape(x.shape), offset, dim1, dim2)
     return with_part(np.ravel(x), where, source).reshape(x.shape)
-
-
-@op("select_backward")
-def _select_backward(call: Call, grad: Array, sizes: Sequence[int], dim: int, index: int) -> Array:
-    return with_part(np.zeros(sizes, grad.dtype), (slice(None),) * axis(dim, len(sizes)) + (index,), grad)
-
-
-@op("slice_backward")
-def _slice_backward(call: Call, grad: Array, sizes: Sequence[int], dim: int, start: int, end: int, step: int) -> Array:
-    out = np.zeros(sizes, grad.dtype)
-    return with_part(out, window(out, dim, start, end, step), grad)
-
-
-@op("tril")
-def _tril(call: Call, x: Array, diagonal: int = 0) -> Array:
-    return np.tril(x, diagonal)
-
-
-@op("triu")
-def _triu(call: Call, x: Array, diagonal: int = 0) -> Array:
-    return np.triu(x, diagonal)
 
 
 @op("constant_pad_nd")
