@@ -16,7 +16,7 @@ def test_a_graph_with_every_kind_of_input_and_output() -> None:
     n = b.symbol("n", 0)
     b.input("i64", "n", Role.symbol)
     b.output(b.op("aten.add.Tensor", count, 1, 1, to=count.type), Role.mutation, target=count)
-    b.output(b.op("my.expand.default", x, [n, "x", 4], False, to="f32[n, b, 4] strides[0, 4, 1]"), aliases=x)
+    b.output(b.op("aten.expand.default", x, [n, "b", 4], False, to="f32[n, b, 4] strides[0, 4, 1]"), aliases=x)
     b.output(n)
     b.output(7)
     b.output(None, Role.saved)
@@ -28,7 +28,7 @@ def test_a_graph_with_every_kind_of_input_and_output() -> None:
         '  in %1 buffer "norm.count" : i64[]\n'
         '  in %2 symbol "n" : i64\n'
         "  %3 = aten.add.Tensor(%1, 1, 1) : i64[]\n"
-        '  %4 = my.expand.default(%0, [<n>, "x", 4], false) : f32[n, b, 4] strides[0, 4, 1]\n'
+        "  %4 = aten.expand.default(%0, [<n>, <b>, 4], false) : f32[n, b, 4] strides[0, 4, 1]\n"
         "  out %3 mutation -> in1\n"
         "  out %4 user aliases in0\n"
         "  out <n> user\n"
@@ -41,7 +41,7 @@ def test_a_graph_with_every_kind_of_input_and_output() -> None:
 def test_python_values_are_attributes() -> None:
     b = Builder()
     x = b.input("f32[2]")
-    b.op("my.op.default", x, DType.bf16, None, Token("device", "cpu"), True, [1, [2.5, "a"]], 1 - 2j, to=x.type)
+    b.op("mine.all.default", x, DType.bf16, None, Token("device", "cpu"), True, [1, [2.5, "a"]], 1 - 2j, to=x.type)
     (node,) = b.graph().nodes
     assert node.args == (
         x,
@@ -106,10 +106,59 @@ def test_sizes_are_brought_into_normal_form() -> None:
 def test_what_is_no_type_is_an_error(text: str) -> None:
     with pytest.raises(IRFormatError) as caught:
         Builder().input(text)
-    what, where, then = str(caught.value).splitlines()
-    assert f"{text!r} is not a type" in what
+    _, where, then = str(caught.value).splitlines()
+    assert "fairlead.ir.Builder, line 1" in where
+    assert then.startswith("  next:")
+
+
+def test_arguments_are_filled_in_by_name_and_default_and_types_inferred() -> None:
+    b = Builder("g")
+    x, w = b.input("bf16[b, 3, 4]"), b.input("f32[4]")
+    flat = b.op("aten.view.default", x, ["3*b", 4])
+    wide = b.op("aten._to_copy.default", flat, dtype=DType.f32)
+    out, *_ = b.ops("aten.native_layer_norm.default", wide, [4], eps=1e-5, weight=w, bias=None)
+    b.output(b.op("aten.add.Tensor", out, 1, alpha=2))
+    assert to_text(b.graph()).splitlines()[4:] == [
+        "  %2 = aten.view.default(%0, [<3*b>, 4]) : bf16[3*b, 4]",
+        "  %3 = aten._to_copy.default(%2, #dtype<f32>, none, none, none, false, none) : f32[3*b, 4]",
+        "  %4, %5, %6 = aten.native_layer_norm.default(%3, [4], %1, none, 1e-05)"
+        " : f32[3*b, 4], f32[3*b, 1], f32[3*b, 1]",
+        "  %7 = aten.add.Tensor(%4, 1, 2) : f32[3*b, 4]",
+        "  out %7 user",
+        "}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("args", "named", "what"),
+    [
+        ((), {}, "self, other missing"),
+        ((1, 2, 3, 4), {}, "the last arguments too many"),
+        ((1, 2), {"other": 3}, "other given twice"),
+        ((1, 2), {"beta": 3}, "beta unknown"),
+    ],
+)
+def test_arguments_that_the_signature_does_not_have_are_an_error(
+    args: tuple[int, ...], named: dict[str, int], what: str
+) -> None:
+    with pytest.raises(IRFormatError) as caught:
+        Builder().op("aten.add.Tensor", *args, to="f32[2]", **named)
+    first, where, then = str(caught.value).splitlines()
+    assert what in first
     assert "fairlead.ir.Builder" in where
-    assert "f32[b, 8]" in then
+    assert "call it as aten.add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor" in then
+
+
+@pytest.mark.parametrize(("op", "args"), [("mine.twice.default", ()), ("aten.nonzero.default", ())])
+def test_a_type_that_no_rule_knows_has_to_be_said(op: str, args: tuple[int, ...]) -> None:
+    b = Builder()
+    with pytest.raises(IRFormatError) as caught:
+        b.op(op, b.input("f32[3]"), *args)
+    what, where, then = str(caught.value).splitlines()
+    assert f"the type of the result of {op} is not known" in what
+    assert f"{op}(%0" in where
+    assert "say it with to=" in then
+    assert not b.graph().nodes
 
 
 def test_a_mutation_of_what_is_no_input_is_an_error() -> None:

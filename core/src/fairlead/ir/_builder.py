@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 import msgspec
@@ -22,16 +21,16 @@ from fairlead.ir._model import (
     Node,
     Output,
     Role,
-    ScalarType,
     Symbol,
     TensorType,
     Token,
     Type,
     Value,
 )
-from fairlead.ir._text import type_text
+from fairlead.ir._parse import parse_type
+from fairlead.ir._text import node_text, type_text
 from fairlead.ir._verify import verify
-from fairlead.ir.dims import Dim
+from fairlead.ir.opset import Parameter, signature, spec
 
 Attribute: TypeAlias = "Argument | DType | complex | Sequence[Attribute]"
 """What a caller may write for an argument: a list is a tuple, a `DType` its token, a complex number a `Complex`."""
@@ -48,8 +47,7 @@ class Builder:
     >>> b = Builder("forward")
     >>> x = b.input("f32[b, 8]", name="x")
     >>> w = b.input("f32[16, 8]", name="fc.weight", role=Role.parameter)
-    >>> y = b.op("aten.linear.default", x, w, None, to="f32[b, 16]")
-    >>> b.output(b.op("aten.relu.default", y, to=y.type))
+    >>> b.output(b.op("aten.relu.default", b.op("aten.linear.default", x, w)))
     >>> from fairlead.ir import to_text
     >>> print(to_text(b.graph()))
     symbol b in [1, inf] from in0.dim0
@@ -99,36 +97,59 @@ class Builder:
         self,
         op: str,
         *args: Attribute,
-        to: TypeLike,
+        to: TypeLike | None = None,
         regions: Sequence[Graph] = (),
         location: Location | None = None,
+        **named: Attribute,
     ) -> Value:
-        """One more node with one result, of the type ``to``.
+        """One more node with one result: its first argument is the op, the others are the op's.
 
-        ``args`` has one entry for each parameter of the op's signature, defaults written out.
+        They may be given by position or by the name in the op's signature, and those that have a default may be left
+        out. Text for a size is an expression. A custom op takes all of its arguments by position. ``to`` is the type of
+        the result; without it `fairlead.ir.infer` works it out, with row-major strides. Raises `IRFormatError` where
+        the arguments do not fit, or the type is not known.
+
+        >>> b = Builder()
+        >>> x = b.input("f32[b, 3]")
+        >>> b.op("aten.sum.dim_IntList", x, [1], keepdim=True).type.shape
+        ('b', 1)
         """
-        (value,) = self.ops(op, *args, to=(to,), regions=regions, location=location)
-        assert value is not None
+        types = (to,) if to is not None else None
+        (value,) = self.ops(op, *args, to=types, regions=regions, location=location, **named)
+        if value is None:
+            raise _unknown_type(self._nodes.pop())
         return value
 
     def ops(
         self,
         op: str,
         *args: Attribute,
-        to: Sequence[TypeLike | None],
+        to: Sequence[TypeLike | None] | None = None,
         regions: Sequence[Graph] = (),
         location: Location | None = None,
+        **named: Attribute,
     ) -> tuple[Value | None, ...]:
-        """One more node with a result for each type in ``to``; None is a result that nobody uses.
+        """One more node, as `op`, with a result for each type in ``to``; None is a result that nobody uses.
 
         >>> b = Builder()
-        >>> first, _ = b.ops("aten.unbind.int", b.input("f32[2, 3]"), 0, to=("f32[3]", None))
-        >>> first.type
-        TensorType(dtype=<DType.f32: 'f32'>, shape=(3,), strides=None, device='cpu')
+        >>> first, _ = b.ops("aten.unbind.int", b.input("f32[2, 3]"), to=("f32[3]", None))
+        >>> values, indices = b.ops("aten.topk.default", first, 2)
+        >>> indices.type
+        TensorType(dtype=<DType.i64: 'i64'>, shape=(2,), strides=None, device='cpu')
         """
-        results = tuple(None if type_ is None else self._value(type_) for type_ in to)
-        self._nodes.append(Node(op, tuple(map(_argument, args)), results, location, tuple(regions)))
+        filled = _filled(op, args, named)
+        types: Sequence[TypeLike | None] = self._inferred(op, filled) if to is None else to
+        results = tuple(None if type_ is None else self._value(type_) for type_ in types)
+        self._nodes.append(Node(op, filled, results, location, tuple(regions)))
         return results
+
+    def _inferred(self, op: str, args: tuple[Argument, ...]) -> tuple[Type | None, ...]:
+        from fairlead.ir.infer import infer  # its rules are many, and a graph is mostly read, not written
+
+        types = infer(op, args, self._with_ranges())
+        if not types:
+            raise _unknown_type(Node(op, args, ()))
+        return types
 
     def output(
         self,
@@ -142,18 +163,16 @@ class Builder:
 
     def graph(self) -> Graph:
         """The graph so far. Raises `VerificationError` where it breaks a rule."""
-        symbols = (
-            msgspec.structs.replace(s, lo=lo, hi=hi)
-            for s in self._symbols.values()
-            for lo, hi in (self._ranges.get(s.name, (s.lo, s.hi)),)
-        )
-        return verify(
-            Graph(self.name, self.kind, tuple(self._inputs), tuple(self._nodes), tuple(self._outputs), tuple(symbols))
-        )
+        inputs, nodes, outputs = tuple(self._inputs), tuple(self._nodes), tuple(self._outputs)
+        return verify(Graph(self.name, self.kind, inputs, nodes, outputs, tuple(self._with_ranges())))
+
+    def _with_ranges(self) -> list[Symbol]:
+        ranges = ((s, self._ranges.get(s.name, (s.lo, s.hi))) for s in self._symbols.values())
+        return [msgspec.structs.replace(s, lo=lo, hi=hi) for s, (lo, hi) in ranges]
 
     def _value(self, type_: TypeLike) -> Value:
         self._next += 1
-        return Value(self._next - 1, parse_type(type_) if isinstance(type_, str) else type_)
+        return Value(self._next - 1, parse_type(type_, "fairlead.ir.Builder") if isinstance(type_, str) else type_)
 
     def _position(self, where: int | Value | None) -> int | None:
         if not isinstance(where, Value):
@@ -168,35 +187,45 @@ class Builder:
         return found[0]
 
 
-_TYPE = re.compile(
-    r"(?P<dtype>\w+)(\[(?P<shape>[^\]]*)\])?( strides\[(?P<strides>[^\]]*)\])?( @(?P<device>[\w:]+))?", re.ASCII
-)
+def _unknown_type(node: Node) -> IRFormatError:
+    return IRFormatError(
+        f"the type of the result of {node.op} is not known",
+        where=f"fairlead.ir.Builder: `{node_text(node)}`",
+        next="say it with to=, such as to='f32[b, 8]'",
+    )
 
 
-def parse_type(text: str) -> Type:
-    """The type that `type_text` writes so; dimensions need not be in normal form. Raises `IRFormatError`."""
-    found = _TYPE.fullmatch(text.strip())
-    known = set(map(str, DType))
-    if (
-        found is None
-        or found["dtype"] not in known
-        or (found["shape"] is None and (found["strides"] or found["device"]))
-    ):
+def _filled(op: str, args: Sequence[Attribute], named: Mapping[str, Attribute]) -> tuple[Argument, ...]:
+    """One argument for each parameter of the op; those of a custom op are all there, in order."""
+    found = spec(op)
+    if found is None and not named:
+        return tuple(map(_argument, args))
+    parameters = signature(found.signature).operands if found else ()
+    given = {**dict(zip((p.name for p in parameters), args, strict=False)), **named}
+    unknown = named.keys() - {p.name for p in parameters}
+    twice = named.keys() & {p.name for p in parameters[: len(args)]}
+    missing = [p.name for p in parameters if p.required and p.name not in given]
+    if len(args) > len(parameters) or unknown or twice or missing:
+        flaw = f"{', '.join(sorted(unknown or twice) or missing) or 'the last arguments'}"
+        problem = "unknown" if unknown else "given twice" if twice else "missing" if missing else "too many"
         raise IRFormatError(
-            f"{text!r} is not a type",
+            f"{op}: {flaw} {problem}",
             where="fairlead.ir.Builder",
-            next="write a dtype of the IR and a shape, such as f32[b, 8], or the dtype alone for a number",
+            next=f"call it as {found.signature if found else 'its registration says, all arguments by position'}",
         )
-    dtype = DType(found["dtype"])
-    if found["shape"] is None:
-        return ScalarType(dtype)
-    strides = None if found["strides"] is None else _dims(found["strides"])
-    return TensorType(dtype, _dims(found["shape"]), strides, found["device"] or "cpu")
+    return tuple(_of_parameter(given[p.name], p) if p.name in given else p.default for p in parameters)
 
 
-def _dims(text: str) -> tuple[Dim, ...]:
-    """Sizes, divided by the commas that stand in no parentheses."""
-    return tuple(dims.normalize(part.strip()) for part in re.split(r",(?![^(]*\))", text) if part.strip())
+def _of_parameter(given: Attribute, parameter: Parameter) -> Argument:
+    """Text in the place of a size is an expression."""
+    if parameter.type.element not in ("SymInt", "int"):
+        return _argument(given)
+    if isinstance(given, str) and not isinstance(given, DType):
+        dim = dims.normalize(given)
+        return DimExpr(dim) if isinstance(dim, str) else dim
+    if isinstance(given, list | tuple):
+        return tuple(_of_parameter(item, parameter) for item in given)
+    return _argument(given)
 
 
 def _argument(given: Attribute) -> Argument:

@@ -31,7 +31,7 @@ from fairlead.ir._model import (
 from fairlead.ir._module import check_version, finish, module
 from fairlead.ir._verify import verify
 from fairlead.ir._wire import DEEPEST_ARGUMENT, DEEPEST_REGION
-from fairlead.ir.dims import Dim
+from fairlead.ir.dims import Dim, normalize
 
 E = TypeVar("E", DType, Kind, Role)
 
@@ -55,6 +55,17 @@ def parse_graph(text: str, where: str = "text") -> Graph:
     graph = parser.graph("graph")
     parser.end()
     return verify(graph)
+
+
+def parse_type(text: str, where: str = "text") -> Type:
+    """A type as `type_text` writes it; its dimensions in normal form, whatever theirs. Raises `IRFormatError`."""
+    parser = _Parser(text, where)
+    type_ = parser._type()
+    parser.end()
+    if isinstance(type_, ScalarType):
+        return type_
+    strides = None if type_.strides is None else tuple(map(normalize, type_.strides))
+    return TensorType(type_.dtype, tuple(map(normalize, type_.shape)), strides, type_.device)
 
 
 _STRING = r'"(?:[^"\\\n]|\\.)*+"'

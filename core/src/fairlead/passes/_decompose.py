@@ -31,7 +31,6 @@ def decompose(graph: Graph, keeps: Collection[str]) -> Graph:
     def rule(node: Node, emit: Emitter) -> Replacement | None:
         return _RULES[node.op](node, Ops(emit)) if node.op in unwanted else None
 
-    graph = in_regions(graph, lambda region: decompose(region, keeps))
     return remove_dead_nodes(rewrite(graph, rule))
 
 
