@@ -2,7 +2,8 @@
 
 Every entry of PyTorch's OpInfo database is captured on the CPU, forward, and backward where it has one, and so are
 architectures of transformers, in inference and training. What counts as covered was captured, and every node of what
-a backend gets is an op of the table. Entries that no release can capture on a CPU (they need CUDA) are left out.
+a backend gets is an op of the table, or one that another library than torch registers. Entries that have no samples
+for a CPU are left out.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ import subprocess
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import torch
 from opset_sweep import sweep
 from rich.console import Console
 from rich.table import Table
@@ -24,6 +25,10 @@ from rich.table import Table
 from fairlead.ir import opset
 
 HERE = Path(__file__).parent
+TORCH = {"aten", "prims", "torch_nn", "quantized", "quantized_decomposed", "higher_order", "_c10d_functional"}
+"""The namespaces of torch itself; an op of another is a library's own, which the IR carries by name."""
+
+TORCH_VERSION = metadata.version("torch")
 SHOWN = 6
 """Entries named behind each reason."""
 
@@ -44,8 +49,18 @@ def coverage(what: str, lines: Sequence[Mapping[str, Any]]) -> Coverage:
 
 
 def outside(row: Mapping[str, Any]) -> set[str]:
-    """The ops of a line that the table does not have."""
-    return set(row["ops"]) - opset.specs().keys()
+    """The ops of a line that are torch's own, and that the table does not have."""
+    return {op for op in row["ops"] if not opset.spec(op) and op.partition(".")[0] in TORCH}
+
+
+def custom(lines: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
+    """The ops of other libraries, each with the entries that have it."""
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for row in lines:
+        for op in row["ops"]:
+            if not opset.spec(op) and op.partition(".")[0] not in TORCH:
+                found[op].append(f"{row['entry']} ({row['direction']})")
+    return dict(found)
 
 
 def reasons(lines: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
@@ -70,25 +85,22 @@ def measured(program: str, arguments: list[str], wanted: Sequence[str], processe
     return [lines[name, direction] for name, found in directions.items() for direction in found]
 
 
-def show(counts: Sequence[Coverage], why: Mapping[str, Sequence[str]]) -> None:
+def show(counts: Sequence[Coverage], why: Mapping[str, Sequence[str]], others: Mapping[str, Sequence[str]]) -> None:
     """The tables for people."""
     console = Console(soft_wrap=True)
     table = Table(
-        "", "entries", "covered", "share", "no op outside", title=f"Opset {opset.OPSET_VERSION}, {_versions()}"
+        "", "entries", "covered", "share", "no op outside", title=f"Opset {opset.OPSET_VERSION}, torch {TORCH_VERSION}"
     )
     for row in counts:
         share = f"{row.covered / row.entries:.1%}" if row.entries else "-"
         table.add_row(row.what, str(row.entries), str(row.covered), share, str(row.known))
     console.print(table)
-    missing = Table("not covered because of", "entries", "such as")
-    for reason, entries in why.items():
-        rest = f" and {len(entries) - SHOWN} more" if len(entries) > SHOWN else ""
-        missing.add_row(reason, str(len(entries)), ", ".join(entries[:SHOWN]) + rest)
-    console.print(missing)
-
-
-def _versions() -> str:
-    return f"torch {torch.__version__}"
+    for title, found in (("not covered because of", why), ("custom op, carried by name", others)):
+        listed = Table(title, "entries", "such as")
+        for reason, entries in found.items():
+            rest = f" and {len(entries) - SHOWN} more" if len(entries) > SHOWN else ""
+            listed.add_row(reason, str(len(entries)), ", ".join(entries[:SHOWN]) + rest)
+        console.print(listed)
 
 
 def main() -> None:
@@ -113,12 +125,13 @@ def main() -> None:
     ]
     counts += [_whole(what, found) for what, found in lines.items()]
     why = reasons(row for found in lines.values() for row in found)
+    others = custom(row for found in lines.values() for row in found)
     if given.json:
         used = Counter(op for found in lines.values() for row in found for op in row["ops"])
-        data = {"torch": torch.__version__, "opset": opset.OPSET_VERSION, "coverage": [c._asdict() for c in counts]}
-        print(json.dumps(data | {"missing": why, "ops": dict(used.most_common())}, indent=2))
+        data = {"torch": TORCH_VERSION, "opset": opset.OPSET_VERSION, "coverage": [c._asdict() for c in counts]}
+        print(json.dumps(data | {"missing": why, "custom": others, "ops": dict(used.most_common())}, indent=2))
     else:
-        show(counts, why)
+        show(counts, why, others)
 
 
 def _whole(what: str, lines: Sequence[Mapping[str, Any]]) -> Coverage:
