@@ -9,7 +9,7 @@ import msgspec
 from fairlead.errors import IRVersionError
 from fairlead.ir._messagepack import malformed
 from fairlead.ir._model import IR_VERSION, Argument, Complex, DimExpr, Graph, Module, Node, OpUse, Token, Value
-from fairlead.ir._upgrade import CHANGES, downgrade, upgrade
+from fairlead.ir._upgrade import CHANGES, current_version, downgrade, upgrade
 from fairlead.ir._verify import verify
 from fairlead.ir._wire import WireGraph, decode_wire, pack_graph, unpack_graph
 from fairlead.ir.opset import spec
@@ -46,7 +46,9 @@ def module(*graphs: Graph, ops: Mapping[str, OpUse] | None = None, producer: Map
     """
     seen = {n.op: n for g in reversed(graphs) for n in reversed(list(g.walk()))}
     known = ops or {}
-    table = {op: _known(op) or known.get(op) or OpUse(1, _shown(node)) for op, node in sorted(seen.items())}
+    table = {
+        op: _known(op) or known.get(op) or OpUse(current_version(op), _shown(node)) for op, node in sorted(seen.items())
+    }
     return Module(graphs, table, IR_VERSION, dict(_installed() if producer is None else producer))
 
 
