@@ -129,6 +129,8 @@ class _Packer:
                 return [self._reference(item) for item in arg]  # type: ignore[union-attr]
         elif kind in _PLAIN:
             return self._attribute((kind, arg), arg)
+        elif isinstance(arg, str):  # such as a DType
+            return self._attribute((str, str(arg)), str(arg))
         # By its bytes: 0.0 equals -0.0, 1 equals True, and nan not even itself.
         packed = self._pack(arg)
         return self._attribute((kind, _encode(packed)), packed)
