@@ -157,3 +157,22 @@ def test_no_global_state_is_left_changed(backend: str) -> None:
         compiled(x)
         compiled(x)
     assert state() == before
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+def test_a_root_mean_square_norm_is_whole(backend: str, weighted: bool) -> None:
+    def written_out(x: torch.Tensor, weight: torch.Tensor | None) -> torch.Tensor:
+        wide = x.to(torch.float32)
+        y = (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-6)).to(x.dtype)
+        return y if weight is None else weight * y
+
+    def called(x: torch.Tensor, weight: torch.Tensor | None) -> torch.Tensor:
+        return torch.nn.functional.rms_norm(x, (8,), weight, 1e-6)
+
+    weight = torch.linspace(0, 2, 8) if weighted else None
+    for norm in (written_out, called):
+        compiled = fairlead.compile(norm, backend=backend, max_fallback=0)
+        x = torch.randn(3, 5, 8) * 4
+        torch.testing.assert_close(compiled(x, weight), norm(x, weight))
+        (graph,) = compiled.fairlead.placement.graphs
+        assert [n.op for n in graph.nodes] == ["aten._fused_rms_norm.default"]

@@ -367,7 +367,7 @@ def _returns_list(op: str) -> bool:
     if op.startswith("hop."):
         return True
     if op in _OWN:
-        return op.startswith("nn.scaled_dot_product_attention")
+        return op != "nn.bernoulli.default"
     function, _ = _target(op)
     returns = function._schema.returns  # type: ignore[attr-defined]
     return len(returns) != 1 or str(returns[0].type) != "Tensor"
@@ -375,7 +375,7 @@ def _returns_list(op: str) -> bool:
 
 def _number_for_tensor(node: Node) -> bool:
     """Whether a Python number stands where the op's signature has a tensor."""
-    if not node.op.startswith("aten."):
+    if not node.op.startswith("aten.") or node.op in _OWN:
         return False
     function, _ = _target(node.op)
     parameters = function._schema.arguments  # type: ignore[attr-defined]
@@ -422,12 +422,24 @@ def _attention_backward(
     )
 
 
+def _rms_norm(
+    x: torch.Tensor, shape: Sequence[int], weight: torch.Tensor | None, eps: float | None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """As ``aten._fused_rms_norm``, which torch has since 2.9 and computes in the same steps."""
+    wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+    eps = torch.finfo(wide.dtype).eps if eps is None else eps
+    rstd = torch.rsqrt(wide.square().mean(tuple(range(-len(shape), 0)), keepdim=True) + eps)
+    out = wide * rstd
+    return (out if weight is None else out * weight).to(x.dtype), rstd
+
+
 def _last_contiguous(x: torch.Tensor) -> torch.Tensor:
     """The flash kernels read rows: the last dimension has to be dense."""
     return x if x.stride(-1) == 1 or x.shape[-1] == 1 else x.contiguous()
 
 
 _OWN: Mapping[str, tuple[Callable[..., Any], int]] = {
+    "aten._fused_rms_norm.default": (_rms_norm, 4),
     "nn.bernoulli.default": (_bernoulli, 4),
     "nn.scaled_dot_product_attention": (_attention, 7),
     "nn.scaled_dot_product_attention_backward": (_attention_backward, 10),

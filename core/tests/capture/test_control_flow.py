@@ -182,6 +182,7 @@ def test_graphs_with_regions_are_the_same_after_a_round_trip(program: Compile) -
     assert fingerprint(again) == fingerprint(graph)
 
 
+@pytest.mark.skipif(torch.__version__ < (2, 9), reason="Dynamo refuses such a branch itself")
 def test_a_branch_that_writes_to_what_it_is_given_is_left_to_torch(program: Compile) -> None:
     def writing(x: Tensor, total: Tensor) -> Tensor:
         def add(y: Tensor) -> Tensor:

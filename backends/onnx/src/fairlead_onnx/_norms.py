@@ -36,6 +36,11 @@ def layer_norm(c: Call) -> tuple[Ref | None, ...]:
 def rms_norm(c: Call) -> Ref | tuple[Ref | None, ...]:
     w, x = c.writer, c.tensor(0)
     normal, eps = len(c.ints(1)), c.args[3]
+    if w.target.contrib and x.dtype is DType.f32 and not c.wants(1) and isinstance(eps, (int, float)):
+        scale = c.maybe(2, x.dtype) or filled(w, w.number(1.0, x.dtype), c.type(0).shape[c.rank(0) - normal :])
+        # ONNX Runtime has it in ONNX's own domain, where ONNX has no such op
+        y = w.op("SimplifiedLayerNormalization", x, scale, dtype=x.dtype, axis=-normal, epsilon=float(eps))
+        return y if len(c.node.results) == 1 else (y, None)
     axes = tuple(range(c.rank(0) - normal, c.rank(0)))
     mean = reduce(w, "ReduceMean", w.same("Mul", x, x), axes)
     epsilon = w.number(float(eps) if isinstance(eps, (int, float)) else _machine_epsilon(c.type(0).dtype), x.dtype)

@@ -1,4 +1,4 @@
-"""Put together again what AOTAutograd always takes apart: linear layers."""
+"""Put together again what AOTAutograd and programs take apart: linear layers and root mean square norms."""
 
 from __future__ import annotations
 
@@ -8,20 +8,23 @@ from fairlead.ir import Argument, Graph, Kind, Node, TensorType, Value, dims
 from fairlead.passes._dead import remove_dead_nodes
 from fairlead.passes._regions import in_regions
 from fairlead.passes._rewrite import Emitter, Replacement, rewrite
+from fairlead.passes._rms_norm import RmsNorm
 
 LINEAR = "aten.linear.default"
 
 
 def recognize_composites(graph: Graph) -> Graph:
-    """The graph with ``aten.linear.default`` where it multiplies by a transposed matrix.
+    """The graph with ``aten.linear.default`` and ``aten._fused_rms_norm.default`` where it computes them in pieces.
 
     Before: a canonical graph. After: ``mm(view(x), permute(w))``, with or without a bias and views around it, is one
-    node. Backward graphs are left alone: their products are not layers.
+    node, and so is ``x * rsqrt(mean(x**2) + eps)``, with or without a weight, where nothing else reads the pieces.
+    Backward graphs are left alone: their products are not layers.
     """
     if graph.kind is Kind.backward:
         return graph
     graph = in_regions(graph, recognize_composites)
-    return remove_dead_nodes(rewrite(graph, _Linear(graph)))
+    graph = remove_dead_nodes(rewrite(graph, _Linear(graph)))
+    return remove_dead_nodes(rewrite(graph, RmsNorm(graph)))
 
 
 class _Linear:
