@@ -51,6 +51,17 @@ def test_every_graph_of_a_broken_program_is_in_the_file(command: Command, tmp_pa
     assert not any(n.location for g in graphs for n in g.nodes)
 
 
+def test_the_backward_shares_the_weights_of_its_forward(command: Command, tmp_path: Path) -> None:
+    assert command("capture", "models.py:net", "-o", "net.fir", "--train").returncode == 0
+    file = ir.read(tmp_path / "net.fir")
+    forward, backward = (
+        {file.module.graphs[number].inputs[i].name: bytes(data.data) for i, data in file.constants(number).items()}
+        for number in range(2)
+    )
+    assert set(forward) == {"fc.weight", "fc.bias"}
+    assert all(forward[name] == content for name, content in backward.items())
+
+
 @pytest.mark.parametrize(
     ("model", "problem"),
     [

@@ -57,6 +57,13 @@ def test_every_graph_of_a_training_step_is_run(command: Command) -> None:
     assert [g["graph"] for g in json.loads(result.stdout)] == ["forward_0", "backward_1"]
 
 
+def test_the_interpreter_without_torch_is_another_witness(command: Command, file: Path) -> None:
+    result = command("replay", file.name, "--backend", "eager", "--against", "numpy", "--json")
+    assert result.returncode == 0, result.stdout + result.stderr
+    ((output,),) = (found["outputs"] for found in json.loads(result.stdout))
+    assert 0.0 <= output["error"] < 1e-5
+
+
 def test_a_wrong_number_is_exit_status_1(command: Command, site: Site, file: Path) -> None:
     site.backend("acme", BACKEND.format(name="acme").replace(COMPILE, WRONG))
     result = command("replay", file.name, "--backend", "acme")

@@ -7,7 +7,10 @@ import shutil
 import zipfile
 from pathlib import Path
 
+import msgspec
+
 from fairlead import ir
+from fairlead.ir import DType, Output, TensorType, Value
 
 from .conftest import Command, small
 
@@ -75,3 +78,13 @@ def test_a_newer_file_is_told_so(command: Command, file: Path) -> None:
     result = command("verify", path.name)
     assert result.returncode == 1
     assert result.stderr.startswith("FL602: ")
+
+
+def test_a_type_that_the_op_does_not_make_is_exit_status_1(command: Command, file: Path) -> None:
+    graph = small()
+    wide = Value(3, TensorType(DType.f64, (3, 4)))
+    wrong = msgspec.structs.replace(graph.nodes[1], results=(wide,))
+    ir.write(file, msgspec.structs.replace(graph, nodes=(graph.nodes[0], wrong), outputs=(Output(wide),)))
+    result = command("verify", file.name)
+    assert result.returncode == 1
+    assert "has results of type f32[3, 4]" in result.stderr.splitlines()[0]

@@ -68,17 +68,13 @@ def capture(
     writable(output, "fairlead capture -o")
     with err.status(f"capturing {model}"):
         found = _captured(model, train, dynamic, dtype)
-        constants = found.weights[0]
         module = ir.module(*found.graphs)
-        ir.write(output, module, constants, weights=weights.value, locations=not no_locations)
-    notes = list(found.left_out)
-    if weights is not Weights.none and any(w and g.kind is not ir.Kind.backward for g, w in found.pairs[1:]):
-        notes.append("a file holds the weights of its first graph; those of the others are left out")
+        ir.write(output, module, found.constants, weights=weights.value, locations=not no_locations)
     summary = content(output, ir.read(output))
     if json:
         print_json(summary)
     else:
-        show(*_tables(summary, found), *(Text(note, "yellow") for note in notes))
+        show(*_tables(summary, found), *(Text(note, "yellow") for note in found.left_out))
 
 
 def _captured(spec: str, training: bool, dynamic: bool, dtype: FloatType | None) -> CapturedGraphs:

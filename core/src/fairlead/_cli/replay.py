@@ -11,11 +11,15 @@ from rich.text import Text
 
 from fairlead._cli.files import FileArgument, chosen, read_file
 from fairlead._cli.terminal import JsonOption, err, print_json, show
-from fairlead._models import require_torch
+from fairlead._models import require_numpy, require_torch
 from fairlead._registry import registry
 
 if TYPE_CHECKING:
     from fairlead._compare._replay import Replay
+
+
+NUMPY = "numpy"
+"""The interpreter without torch; no backend has this name."""
 
 
 def register(app: typer.Typer) -> None:
@@ -26,7 +30,7 @@ def register(app: typer.Typer) -> None:
 def replay(
     file: FileArgument,
     backend: Annotated[str, typer.Option(help="Name of the backend to run.", show_default=False)],
-    against: Annotated[str, typer.Option(help="What to compare with: eager, or another backend.")] = "eager",
+    against: Annotated[str, typer.Option(help="What to compare with: eager, numpy, or a backend.")] = "eager",
     seed: Annotated[int, typer.Option(min=0, help="Of the inputs that the file has no tensors for.")] = 0,
     graph: Annotated[int | None, typer.Option(min=0, help="Number of the one graph.", show_default="all")] = None,
     json: Annotated[bool, JsonOption] = False,
@@ -35,21 +39,23 @@ def replay(
 
     Exit status 0 where every output agrees, 1 where one does not or the backend did not compile, 2 where nothing ran.
     """
-    for name in dict.fromkeys((backend, against)):
+    names = (backend,) if against in (NUMPY, backend) else (backend, against)
+    for name in names:
         registry.wheel(name)  # raises the error that says what is installed
     opened = read_file(file)
     graphs = chosen(opened, file, graph)
     require_torch(f"replaying {file}")
+    if against == NUMPY:
+        require_numpy(f"replaying {file}")
     from fairlead._compare._replay import check_backend, replay
     from fairlead._models._fir import given_constants
 
-    for name in dict.fromkeys((backend, against)):
+    for name in names:
         check_backend(name)
-    given = given_constants(opened)
     found: list[Replay] = []
     with err.status(f"running {len(graphs)} graphs"):
-        for each in graphs:
-            found.append(replay(each, given if each is opened.module.graphs[0] else {}, backend, against, seed))
+        for number, each in enumerate(graphs, graph or 0):
+            found.append(replay(each, given_constants(opened, number), backend, against, seed))
     if json:
         print_json(found)
     else:

@@ -15,6 +15,7 @@ from fairlead import ir
 from fairlead._cli.files import FileArgument, read_file
 from fairlead._cli.terminal import JsonOption, print_error, print_json, show
 from fairlead.errors import IRError
+from fairlead.ir.infer import verify_types
 
 
 class GraphSummary(msgspec.Struct, frozen=True):
@@ -67,12 +68,15 @@ def register(app: typer.Typer) -> None:
 
 
 def verify(file: FileArgument, json: Annotated[bool, JsonOption] = False) -> None:
-    """Check a file against every rule of the IR and say what is in it.
+    """Check a file against every rule of the IR, its types against its ops, and say what is in it.
 
     Exit status 1 where it is malformed or breaks a rule, with position and rule; 2 where it cannot be opened.
     """
     try:
-        found = content(file, read_file(file))
+        opened = read_file(file)
+        for graph in opened.module.graphs:
+            verify_types(graph)
+        found = content(file, opened)
     except IRError as error:
         found = Verification(file=str(file), valid=False, code=error.code, problem=error.what, where=error.where)
         if not json:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import torch
 
@@ -11,9 +13,10 @@ from fairlead._compare._reference import Case, moved
 from fairlead._compare._step import Tensors
 from fairlead._compare._verify import Findings
 from fairlead._compile import Request, Session
-from fairlead._models._fir import example_inputs
+from fairlead._models._fir import example_inputs, tensor_of
 from fairlead._registry import registry
-from fairlead.ir import Graph, Value
+from fairlead.ir import Graph, TensorData, TensorType, Value
+from fairlead.ir._tensors import tensor_data
 from fairlead.placement import Placement
 
 __all__ = ["OutputError", "Replay", "check_backend", "replay"]
@@ -55,20 +58,41 @@ def check_backend(name: str) -> None:
 def replay(graph: Graph, given: dict[int, torch.Tensor], backend: str, against: str, seed: int) -> Replay:
     """Run a graph on the given tensors, and on drawn ones where none is given, through a backend and through another.
 
-    ``against`` is ``eager``, the interpreter, or the name of a backend. Raises what the backend's compiler or program
-    raised, as `ExecutionError`.
+    ``against`` is ``eager`` (the interpreter), ``numpy`` (the one without torch), or the name of a backend. What a
+    backend raises is in the result where eager could take over, and is an `ExecutionError` where it could not.
     """
     torch.manual_seed(seed)
     inputs = example_inputs(graph, given)
-    reference = _named(
-        graph, _interpreted(graph, inputs, seed) if against == "eager" else _run(graph, inputs, against, seed)[0]
-    )
+    reference = _named(graph, _expected(graph, inputs, against, seed))
     shaken = _shaken(graph, inputs, reference, seed)
     results, placement = _run(graph, inputs, backend, seed)
     got = _named(graph, results)
     notes = [p.note for g in placement.graphs for p in g.parts if p.note]
     outputs = tuple(_compared(name, got.get(name), expected, shaken) for name, expected in reference.items())
     return Replay(graph=graph.name, backend=backend, outputs=outputs, placement=placement, problem="; ".join(notes))
+
+
+def _expected(graph: Graph, inputs: tuple[object, ...], against: str, seed: int) -> list[object]:
+    if against == "eager":
+        return _interpreted(graph, inputs, seed)
+    return _without_torch(graph, inputs) if against == "numpy" else _run(graph, inputs, against, seed)[0]
+
+
+def _without_torch(graph: Graph, inputs: tuple[object, ...]) -> list[object]:
+    from fairlead import numpy
+
+    given = [tensor_data(x) if isinstance(x, torch.Tensor) else x for x in inputs]
+    results = numpy.run(graph, given)
+    return [
+        _tensor(output.value, result) if isinstance(output.value, Value) else result
+        for output, result in zip(graph.outputs, results, strict=True)
+    ]
+
+
+def _tensor(value: Value, result: Any) -> object:
+    if not isinstance(value.type, TensorType):
+        return result
+    return tensor_of(TensorData(value.type.dtype, tuple(result.shape), memoryview(result.tobytes())))
 
 
 def _run(graph: Graph, inputs: tuple[object, ...], backend: str, seed: int) -> tuple[list[object], Placement]:

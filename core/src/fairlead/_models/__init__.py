@@ -17,8 +17,18 @@ MODEL.
 
 from __future__ import annotations
 
-from fairlead._models._catalog import CATALOG, check_spec, require_torch
+from fairlead._models._catalog import CATALOG, check_spec, require_numpy, require_torch
 from fairlead._models._model import Dynamic, Model, next_sizes
 from fairlead._models._tensors import tensors_of, with_tensors
 
-__all__ = ["CATALOG", "Dynamic", "Model", "check_spec", "next_sizes", "require_torch", "tensors_of", "with_tensors"]
+__all__ = [
+    "CATALOG",
+    "Dynamic",
+    "Model",
+    "check_spec",
+    "next_sizes",
+    "require_numpy",
+    "require_torch",
+    "tensors_of",
+    "with_tensors",
+]

@@ -17,7 +17,7 @@ from fairlead._models._tensors import tensors_of
 from fairlead._torch_types import TORCH_DTYPES
 from fairlead.errors import ArgumentError, CaptureError
 from fairlead.interpret import to_fx
-from fairlead.ir import DType, Graph, Kind, verify
+from fairlead.ir import DType, Graph, Kind, Role, verify
 from fairlead.passes import canonicalize, recognize_composites
 
 __all__ = ["CapturedGraphs", "capture_model", "mark", "with_dtype"]
@@ -35,9 +35,14 @@ class CapturedGraphs:
     left_out: list[str] = field(default_factory=list)
 
     @property
-    def pairs(self) -> list[tuple[Graph, dict[int, torch.Tensor]]]:
-        """Each graph with its weights."""
-        return list(zip(self.graphs, self.weights, strict=True))
+    def constants(self) -> dict[tuple[int, int], torch.Tensor]:
+        """The weights by graph and input, as a file keeps them; a backward's are those of its forward."""
+        return {
+            (number, index): tensor
+            for number, held in enumerate(self.weights)
+            for index, tensor in held.items()
+            if self.graphs[number].inputs[index].value.tensor.is_static
+        }
 
     def graph(self, captured: Captured) -> Callable[[list[Any]], Any]:
         """Keep a graph and let torch run it op by op, so that what comes after it is captured too."""
@@ -53,7 +58,8 @@ class CapturedGraphs:
             args.clear()
             for index, each in enumerate(graph.inputs):
                 if each.role in WEIGHTS and index not in weights and isinstance(given[index], torch.Tensor):
-                    weights[index] = given[index].detach().clone()
+                    # buffers are written to while the model runs
+                    weights[index] = given[index].detach() if each.role is Role.parameter else given[index].clone()
             return run(*given)
 
         return _boxed(call)

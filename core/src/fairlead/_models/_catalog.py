@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fairlead.errors import ExtraMissingError, ModelNotFoundError, TorchMissingError
 
-__all__ = ["CATALOG", "check_spec", "require_torch"]
+__all__ = ["CATALOG", "check_spec", "require_numpy", "require_torch"]
 
 CATALOG: dict[str, str] = {
     "mlp": "two linear layers and a GELU: a quick look, without transformers",
@@ -56,6 +56,16 @@ def require_torch(where: str) -> None:
     if find_spec("torch") is None:
         raise TorchMissingError(
             "running a model needs torch, which is not installed", where=where, next="pip install 'fairlead[torch]'"
+        )
+
+
+def require_numpy(where: str) -> None:
+    """Raise `ExtraMissingError` where the packages of `fairlead.numpy` are not installed; does not import them."""
+    if missing := [name for name in ("numpy", "ml_dtypes") if find_spec(name) is None]:
+        raise ExtraMissingError(
+            f"the NumPy interpreter needs {' and '.join(missing)}: not installed",
+            where=where,
+            next="pip install 'fairlead[numpy]'",
         )
 
 

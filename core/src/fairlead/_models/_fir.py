@@ -12,9 +12,9 @@ from fairlead._models._model import Dynamic, Model
 from fairlead._torch_types import TORCH_DTYPES
 from fairlead.errors import ArgumentError
 from fairlead.interpret import restride, to_fx
-from fairlead.ir import File, Graph, Input, Role, TensorType, dims, read
+from fairlead.ir import File, Graph, Input, Role, TensorData, TensorType, dims, read
 
-__all__ = ["WEIGHTS", "example_inputs", "given_constants", "load_fir"]
+__all__ = ["WEIGHTS", "example_inputs", "given_constants", "load_fir", "tensor_of"]
 
 WEIGHTS = (Role.parameter, Role.buffer, Role.constant)
 
@@ -39,15 +39,17 @@ def load_fir(spec: str) -> Model:
     return Model(spec, _Saved(graph, held), args, {}, _dynamic(graph, held))
 
 
-def given_constants(file: File) -> dict[int, torch.Tensor]:
-    """The tensors that a file holds for inputs of its first graph."""
-    # The bytes are the file's own, read for this process alone: torch may write to them.
-    return {
-        index: torch.frombuffer(data.data, dtype=TORCH_DTYPES[data.dtype]).reshape(data.shape)
-        if data.nbytes
-        else torch.empty(data.shape, dtype=TORCH_DTYPES[data.dtype])
-        for index, data in file.constants().items()
-    }
+def given_constants(file: File, graph: int = 0) -> dict[int, torch.Tensor]:
+    """The tensors that a file holds for inputs of one of its graphs, copied: torch may write to them."""
+    return {index: tensor_of(data) for index, data in file.constants(graph).items()}
+
+
+def tensor_of(data: TensorData) -> torch.Tensor:
+    """A tensor of its own with these elements."""
+    dtype = TORCH_DTYPES[data.dtype]
+    if not data.nbytes:
+        return torch.empty(data.shape, dtype=dtype)
+    return torch.frombuffer(bytearray(data.data), dtype=dtype).reshape(data.shape)
 
 
 def example_inputs(graph: Graph, given: Mapping[int, torch.Tensor]) -> tuple[Any, ...]:
