@@ -100,6 +100,11 @@ PRODUCTS: list[Case] = [
     ("aten._cdist_forward.default", ("f32[2, 4, 3]", "f32[5, 3]", 2.0, None), "f32[2, 4, 5]"),
     ("aten._pdist_forward.default", ("f32[5, 3]", 2.0), "f32[10]"),
     (
+        "aten._trilinear.default",
+        ("i64[2, 3]", "i64[5, 3, 4]", "i64[2, 4]", [1, 3], [0], [1, 2], [2, 3], 1),
+        "i64[2, 5]",
+    ),
+    (
         "nn.scaled_dot_product_attention",
         ("bf16[b, 8, s, 64]", "bf16[b, 2, t, 64]", "bf16[b, 2, t, 32]", None, 0.0, True, 0.125),
         "bf16[b, 8, s, 32], f32[b, 8, s]",

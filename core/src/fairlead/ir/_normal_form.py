@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TypeAlias
 
 from fairlead.errors import IRFormatError
@@ -126,7 +127,19 @@ def _floordiv(a: _Poly, b: _Poly, text: str) -> _Poly:
         rest = {m: c for m, c in a.items() if c % nb}
         if whole:
             return _plus(whole, _floordiv(rest, b, text))
+        inner = _quotient(a)
+        if inner is not None:  # (x//m)//n = x//(m*n), for floors of quotients by positive numbers
+            return _floordiv(_poly(ast.parse(inner[1], mode="eval").body, text), {(): int(inner[2]) * nb}, text)
     return {(f"({_operand(a)}//{_operand(b)})",): 1}
+
+
+_QUOTIENT = re.compile(r"\((.+)//([0-9]+)\)")
+
+
+def _quotient(a: _Poly) -> re.Match[str] | None:
+    """The parts of a polynomial that is one quotient by a number."""
+    ((monomial, coefficient), *rest) = a.items()
+    return _QUOTIENT.fullmatch(monomial[0]) if not rest and coefficient == 1 and len(monomial) == 1 else None
 
 
 def _mod(a: _Poly, b: _Poly, text: str) -> _Poly:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from fairlead.ir._model import DType, TensorType
 from fairlead.ir.dims import Dim, mul
-from fairlead.ir.infer._promotion import floating_of
 from fairlead.ir.infer._rule import Number, Results, Rule, require
 from fairlead.ir.infer._sizes import Shape, broadcast, floordiv, like, minus, same, same_shape, with_shape
 
@@ -168,7 +167,7 @@ def trilinear(
     shapes = [_expanded(x.shape, e) for x, e in ((i1, expand1), (i2, expand2), (i3, expand3))]
     shape = broadcast(*shapes)
     gone = {d % len(shape) for d in sumdim}
-    return with_shape(i1, (d for i, d in enumerate(shape) if i not in gone), floating_of(i1.dtype))
+    return with_shape(i1, (d for i, d in enumerate(shape) if i not in gone), _one_dtype(i1, i2, i3))
 
 
 def _expanded(shape: Shape, new: tuple[int, ...]) -> Shape:
