@@ -229,6 +229,7 @@ def embedding_bag_dense_backward(
     padding_idx: int,
 ) -> Results:
     """A gradient for each row of the table."""
+    require(grad.rank == 2, f"the gradient has {grad.rank} dimensions")
     return with_shape(grad, (num_weights, grad.shape[1]))
 
 
@@ -247,6 +248,7 @@ def embedding_bag_backward(
     padding_idx: int,
 ) -> Results:
     """A gradient for each row of the table."""
+    require(grad.rank == 2, f"the gradient has {grad.rank} dimensions")
     return with_shape(grad, (num_weights, grad.shape[1]))
 
 

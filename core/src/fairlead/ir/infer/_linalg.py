@@ -125,6 +125,7 @@ def least_squares(self: TensorType, b: TensorType, rcond: float | None, driver: 
     """The solution; what is known besides depends on the driver and on the data."""
     lead, rows, columns = _matrix(self)
     vector = b.rank == self.rank - 1
+    require(b.rank > 0 and (vector or b.rank > 1), f"the right-hand side has {b.rank} dimensions")
     same(rows, b.shape[-1] if vector else b.shape[-2], "the rows of both operands")
     over = broadcast(lead, b.shape[:-1] if vector else b.shape[:-2])
     return with_shape(self, (*over, columns) if vector else (*over, columns, b.shape[-1])), None, None, None

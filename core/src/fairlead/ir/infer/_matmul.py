@@ -5,7 +5,18 @@ from __future__ import annotations
 from fairlead.ir._model import DType, TensorType
 from fairlead.ir.dims import Dim, mul
 from fairlead.ir.infer._rule import Number, Results, Rule, require
-from fairlead.ir.infer._sizes import Shape, broadcast, floordiv, like, minus, same, same_shape, with_shape
+from fairlead.ir.infer._sizes import (
+    Shape,
+    axes_of,
+    broadcast,
+    floordiv,
+    like,
+    minus,
+    reduced,
+    same,
+    same_shape,
+    with_shape,
+)
 
 _INNER = "the inner sizes"
 
@@ -166,13 +177,14 @@ def trilinear(
     """The product of three tensors, with new dimensions in each, summed over some."""
     shapes = [_expanded(x.shape, e) for x, e in ((i1, expand1), (i2, expand2), (i3, expand3))]
     shape = broadcast(*shapes)
-    gone = {d % len(shape) for d in sumdim}
-    return with_shape(i1, (d for i, d in enumerate(shape) if i not in gone), _one_dtype(i1, i2, i3))
+    return with_shape(i1, reduced(shape, axes_of(sumdim, len(shape)), False), _one_dtype(i1, i2, i3))
 
 
 def _expanded(shape: Shape, new: tuple[int, ...]) -> Shape:
+    rank = len(shape) + len(new)
+    places = axes_of(new, rank)
     rest = iter(shape)
-    return tuple(1 if i in new else next(rest) for i in range(len(shape) + len(new)))
+    return tuple(1 if i in places else next(rest) for i in range(rank))
 
 
 RULES: dict[str, Rule] = {

@@ -9,7 +9,7 @@ import typing
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from fairlead.errors import VerificationError
+from fairlead.errors import IRFormatError, VerificationError
 from fairlead.ir._model import Argument, Complex, DimExpr, DType, ScalarType, TensorType, Token, Type, Value
 from fairlead.ir._text import type_text
 from fairlead.ir.dims import Dim
@@ -45,9 +45,10 @@ def applied(op: str, rule: Rule, args: tuple[Argument, ...]) -> tuple[Type | Non
     """The types of an op's results; a `VerificationError` where the arguments do not fit the rule."""
     try:
         found = rule(*_fitting(rule, tuple(map(_seen, args))))
-    except BrokenRule as broken:
+    except (BrokenRule, IRFormatError) as broken:  # sizes may be no expressions, or grow beyond what one may be
+        why = broken.what if isinstance(broken, IRFormatError) else broken
         raise VerificationError(
-            f"{op}({', '.join(map(_shown, args))}) has no result: {broken}",
+            f"{op}({', '.join(map(_shown, args))}) has no result: {why}",
             where=f"the dtype and shape rule of {op}",
             next="give it operands that go together, or fix the pass or the writer that made the node",
         ) from None

@@ -70,6 +70,7 @@ def convolution_backward(
     output_mask: Mask,
 ) -> Results:
     """A gradient for input, weight and bias, as far as the mask asks for it."""
+    require(weight.rank > 2, f"the kernel has {weight.rank} dimensions")
     channels = mul(weight.shape[1], groups) if transposed else weight.shape[0]
     return masked(output_mask, like(input), like(weight), with_shape(weight, (channels,)))
 

@@ -15,7 +15,7 @@ def real_to_complex(self: TensorType, dim: Axes, normalization: int, onesided: b
     """Complex; half of the last listed dimension, and one more, where one side says it all."""
     require(self.dtype.is_floating, f"{self.dtype} is not real and floating")
     axes = axes_of(dim, self.rank)
-    require(bool(axes), "no dimension is listed")
+    require(self.rank > 0 and bool(axes), "no dimension is listed")
     last = axes[-1]
     size = add(floordiv(self.shape[last], 2), 1) if onesided else self.shape[last]
     return with_shape(self, replaced(self.shape, last, size), complex_of(self.dtype))
@@ -25,7 +25,7 @@ def complex_to_real(self: TensorType, dim: Axes, normalization: int, last_dim_si
     """Real; the last listed dimension has the size that is given."""
     require(self.dtype.is_complex, f"{self.dtype} is not complex")
     axes = axes_of(dim, self.rank)
-    require(bool(axes), "no dimension is listed")
+    require(self.rank > 0 and bool(axes), "no dimension is listed")
     return with_shape(self, replaced(self.shape, axes[-1], last_dim_size), real_of(self.dtype))
 
 

@@ -118,6 +118,7 @@ _ENDLESS = 2**62
 
 def split(self: TensorType, split_sizes: Dims, dim: int) -> Results:
     """Parts of these sizes along a dimension."""
+    require(self.rank > 0, "a number has no dimension to take apart")
     axis = axis_of(dim, self.rank)
     same(self.shape[axis], add(0, *split_sizes), "the size and the sum of the parts")
     return tuple(with_shape(self, replaced(self.shape, axis, size)) for size in split_sizes)
