@@ -7,7 +7,8 @@ import torch
 
 from fairlead.interpret import run
 from fairlead.ir import DType, Token
-from fairlead.passes import decompose
+from fairlead.ir.opset import specs
+from fairlead.passes import DECOMPOSABLE, decompose
 
 from .test_decompose import FLOATS, check, composite, seed
 
@@ -188,3 +189,33 @@ def test_a_loss_whose_items_are_all_ignored_is_not_a_number_but_has_a_gradient()
     check("aten.nll_loss_forward.default", args, (out, total))
     args = (torch.ones(()), *args, total)
     check("aten.nll_loss_backward.default", args, [torch.zeros(3, 4)])
+
+
+@pytest.mark.parametrize("reduction", [0, 1, 2])
+@pytest.mark.parametrize("power", [1, 2])
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize("shape", [(5, 4), (4,)])
+def test_multi_margin_loss(shape: tuple[int, ...], weighted: bool, power: int, reduction: int) -> None:
+    x, target = torch.randn(shape), torch.randint(4, shape[:-1])
+    args = (x, target, power, 0.5, torch.rand(4) if weighted else None, reduction)
+    out = aten.multi_margin_loss(*args)
+    check("aten.multi_margin_loss.default", args, [out])
+    args = (torch.randn_like(out), *args)
+    check("aten.multi_margin_loss_backward.default", args, [aten.multi_margin_loss_backward(*args)])
+
+
+@pytest.mark.parametrize("reduction", [0, 1, 2])
+@pytest.mark.parametrize("target", [[[3, 0, -1, 1], [2, -1, 0, 0]], [[-1, 0, 1, 2], [1, 2, 0, 3]], [1, 1, -1, 0]])
+def test_multilabel_margin_loss(target: list[object], reduction: int) -> None:
+    entries = torch.tensor(target)
+    x = torch.randn(entries.shape)
+    args = (x, entries, reduction)
+    out, is_target = aten.multilabel_margin_loss_forward(*args)
+    check("aten.multilabel_margin_loss_forward.default", args, (out, is_target))
+    args = (torch.randn_like(out), *args, is_target)
+    check("aten.multilabel_margin_loss_backward.default", args, [aten.multilabel_margin_loss_backward(*args)])
+
+
+def test_every_composite_of_the_opset_can_be_taken_apart() -> None:
+    """But for the mask that torch draws."""
+    assert {s.id for s in specs().values() if s.tier == "nn"} - DECOMPOSABLE == {"nn.bernoulli.default"}

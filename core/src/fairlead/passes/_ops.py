@@ -37,6 +37,10 @@ class Ops:
         assert isinstance(like, Value), "one of the two is a tensor"
         return self.where(condition, *(v if isinstance(v, Value) else self.full(like, (), v) for v in (x, y)))
 
+    def negated(self, x: Value) -> Value:
+        """Where a condition does not hold."""
+        return self.emit("aten.logical_not.default", (x,), plain(x.tensor))
+
     def both(self, x: Value, y: Value) -> Value:
         """Where two conditions hold."""
         return self.emit("aten.logical_and.default", (x, y), plain(x.tensor, _broadcast(x, y)))
