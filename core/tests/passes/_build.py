@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from textwrap import dedent
 
+import msgspec
+
+from fairlead import ir
 from fairlead.ir import (
     Argument,
     Dim,
     DimExpr,
     DType,
     Graph,
-    Input,
     Kind,
-    Node,
     Output,
     Role,
-    ScalarType,
-    Symbol,
     TensorType,
     Token,
     Value,
@@ -39,54 +38,35 @@ def typed(dtype: str, *shape: Dim) -> TensorType:
 
 
 class Builder:
-    """A graph that grows node by node; each symbol is read from the first input dimension that shows it."""
+    """`ir.Builder` for short: types are last, symbols begin at two as captured ones do, and outputs come at the end."""
 
     def __init__(self, kind: Kind = Kind.inference) -> None:
-        self.kind = kind
-        self.inputs: list[Input] = []
-        self.body: list[Node] = []
-        self.symbols: dict[str, Symbol] = {}
-        self._count = 0
+        self._builder = ir.Builder("g", kind)
 
     def input(self, type_: TensorType, role: Role = Role.user, name: str = "") -> Value:
-        value = self._value(type_)
-        for axis, dim in enumerate(type_.shape):
+        for dim in type_.shape:
             if isinstance(dim, str) and dim.isidentifier():
-                self.symbols.setdefault(dim, Symbol(dim, 2, None, (len(self.inputs), axis)))
-        self.inputs.append(Input(value, role, name))
-        return value
+                self._builder.symbol(dim, 2)
+        return self._builder.input(type_, name, role)
 
     def symbol(self, name: str) -> Value:
         """An integer that is passed as such."""
-        value = Value(self._next(), ScalarType(DType.i64))
-        self.symbols[name] = Symbol(name, 2, None, (len(self.inputs), None))
-        self.inputs.append(Input(value, Role.symbol, name))
-        return value
+        self._builder.symbol(name, 2)
+        return self._builder.input("i64", name, Role.symbol)
 
     def __call__(self, op: str, *args: Argument, to: TensorType) -> Value:
         """Append a node with one result."""
-        (value,) = self.many(op, *args, to=(to,))
-        assert value is not None
-        return value
+        return self._builder.op(op, *args, to=to)
 
     def many(self, op: str, *args: Argument, to: tuple[TensorType | None, ...]) -> tuple[Value | None, ...]:
         """Append a node with several results, of which None are unused."""
-        results = tuple(None if type_ is None else self._value(type_) for type_ in to)
-        self.body.append(Node(op, args, results))
-        return results
+        return self._builder.ops(op, *args, to=to)
 
     def graph(self, *outputs: Value | DimExpr | int | Output | None) -> Graph:
         """The graph, which keeps every rule of the IR."""
+        graph = self._builder.graph()
         listed = tuple(o if isinstance(o, Output) else Output(o) for o in outputs)
-        symbols = tuple(self.symbols.values())
-        return verify(Graph("g", self.kind, tuple(self.inputs), tuple(self.body), listed, symbols))
-
-    def _value(self, type_: TensorType) -> Value:
-        return Value(self._next(), type_)
-
-    def _next(self) -> int:
-        self._count += 1
-        return self._count - 1
+        return verify(msgspec.structs.replace(graph, outputs=listed))
 
 
 def nodes_of(graph: Graph) -> str:
