@@ -7,12 +7,15 @@ from typing import Any
 
 import torch
 
-from fairlead._capture import Captured
+from fairlead._capture import Captured, _fx
 from fairlead.interpret import to_fx
 from fairlead.ir import Kind, verify
-from fairlead.passes import canonicalize, recognize_composites, split_dropout
+from fairlead.passes import _canonicalize, canonicalize, recognize_composites, split_dropout
 
 __all__ = ["Ops", "line"]
+
+REPLACED = _canonicalize._RULES.keys() | _fx._PHYSICAL.keys()
+"""Ops of ATen that are written otherwise in the IR."""
 
 
 class Ops:
@@ -35,11 +38,19 @@ class Ops:
         return _boxed(lambda *args: list(module(*args, *constants)))
 
     def uncapturable(self, gm: torch.fx.GraphModule, kind: Kind, reason: str) -> Callable[[list[Any]], Any]:
-        """Note the ops that torch traced, and why the graph could not be captured."""
+        """Note the ops that torch traced, but for those that the IR has not, and why the graph was not captured."""
         self.kinds.add(kind)
         self.refused = self.refused or reason
-        self.found.update(str(n.target) for n in gm.graph.nodes if isinstance(n.target, torch._ops.OpOverload))
+        self.found.update(op for node in gm.graph.nodes if (op := _op(node)) and op not in REPLACED)
         return _boxed(gm)
+
+
+def _op(node: torch.fx.Node) -> str:
+    """The op of an FX node; of one that torch keeps in order by a token, the op that it is around."""
+    target = node.args[1] if str(node.target) == "with_effects" else node.target
+    if isinstance(target, torch._ops.HigherOrderOperator):
+        return f"higher_order.{target.name()}"
+    return str(target) if isinstance(target, torch._ops.OpOverload) else ""
 
 
 def line(entry: str, direction: str, ops: set[str], refused: str = "", error: str = "") -> dict[str, Any]:

@@ -1,9 +1,9 @@
 """How much of PyTorch the opset covers: ``python benchmarks/opset_coverage.py``.
 
 Every entry of PyTorch's OpInfo database is captured on the CPU, forward, and backward where it has one, and so are
-architectures of transformers, in inference and training. What counts as covered was captured, and every node of what
-a backend gets is an op of the table, or one that another library than torch registers. Entries that have no samples
-for a CPU are left out.
+architectures of transformers, in inference and training. What counts as covered has no other node, as a backend gets
+it, than ops of the table and those that another library than torch registers. What counts as captured, besides, is a
+graph of the IR from end to end. Entries that need CUDA are left out.
 """
 
 from __future__ import annotations
@@ -29,23 +29,24 @@ TORCH = {"aten", "prims", "torch_nn", "quantized", "quantized_decomposed", "high
 """The namespaces of torch itself; an op of another is a library's own, which the IR carries by name."""
 
 TORCH_VERSION = metadata.version("torch")
+NEEDS_CUDA = "only supported on CUDA"
 SHOWN = 6
 """Entries named behind each reason."""
 
 
 class Coverage(NamedTuple):
-    """The entries of one kind and direction; ``known`` are those with no other op than the table's."""
+    """The entries of one kind and direction."""
 
     what: str
     entries: int
     covered: int
-    known: int
+    captured: int
 
 
 def coverage(what: str, lines: Sequence[Mapping[str, Any]]) -> Coverage:
     """Count the lines of one kind and direction."""
-    known = [row for row in lines if not row["error"] and not outside(row)]
-    return Coverage(what, len(lines), sum(not row["refused"] for row in known), len(known))
+    covered = [row for row in lines if not row["error"] and not outside(row)]
+    return Coverage(what, len(lines), len(covered), sum(not row["refused"] for row in covered))
 
 
 def outside(row: Mapping[str, Any]) -> set[str]:
@@ -64,7 +65,7 @@ def custom(lines: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
 
 
 def reasons(lines: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """Why lines are not covered: ops outside the table, errors and refusals, each with the entries."""
+    """Why lines are not captured: ops outside the table, errors and refusals, each with the entries."""
     found: defaultdict[str, list[str]] = defaultdict(list)
     for row in lines:
         whys = [row["error"] or row["refused"]] if row["error"] or row["refused"] else sorted(outside(row))
@@ -82,20 +83,20 @@ def measured(program: str, arguments: list[str], wanted: Sequence[str], processe
     for row in sweep(path, arguments, list(directions), processes):
         for direction in [row["direction"]] if row["direction"] else directions[row["entry"]]:
             lines.setdefault((row["entry"], direction), row | {"direction": direction})
-    return [lines[name, direction] for name, found in directions.items() for direction in found]
+    rows = [lines[name, direction] for name, found in directions.items() for direction in found]
+    return [row for row in rows if NEEDS_CUDA not in row["error"]]
 
 
 def show(counts: Sequence[Coverage], why: Mapping[str, Sequence[str]], others: Mapping[str, Sequence[str]]) -> None:
     """The tables for people."""
     console = Console(soft_wrap=True)
-    table = Table(
-        "", "entries", "covered", "share", "no op outside", title=f"Opset {opset.OPSET_VERSION}, torch {TORCH_VERSION}"
-    )
+    title = f"Opset {opset.OPSET_VERSION}, torch {TORCH_VERSION}"
+    table = Table("", "entries", "covered", "", "captured", "", title=title)
     for row in counts:
-        share = f"{row.covered / row.entries:.1%}" if row.entries else "-"
-        table.add_row(row.what, str(row.entries), str(row.covered), share, str(row.known))
+        shares = [f"{n / row.entries:.1%}" for n in (row.covered, row.captured)]
+        table.add_row(row.what, str(row.entries), str(row.covered), shares[0], str(row.captured), shares[1])
     console.print(table)
-    for title, found in (("not covered because of", why), ("custom op, carried by name", others)):
+    for title, found in (("not captured because of", why), ("custom op, carried by name", others)):
         listed = Table(title, "entries", "such as")
         for reason, entries in found.items():
             rest = f" and {len(entries) - SHOWN} more" if len(entries) > SHOWN else ""
@@ -139,7 +140,7 @@ def _whole(what: str, lines: Sequence[Mapping[str, Any]]) -> Coverage:
     entries = {row["entry"] for row in lines}
     bad = {row["entry"] for row in lines if row["error"] or outside(row)}
     refused = {row["entry"] for row in lines if row["refused"]}
-    return Coverage(f"{what}, all directions", len(entries), len(entries - bad - refused), len(entries - bad))
+    return Coverage(f"{what}, all directions", len(entries), len(entries - bad), len(entries - bad - refused))
 
 
 if __name__ == "__main__":

@@ -43,6 +43,14 @@ def test_of_several_results_the_unused_ones_are_none() -> None:
     assert third is not None
 
 
+def test_a_check_stays_and_what_it_looks_at() -> None:
+    b = Builder()
+    factor, info = b.many("aten.linalg_cholesky_ex.default", b.input(f32(2, 2)), False, False, to=(f32(2, 2), f32()))
+    b.many("aten._linalg_check_errors.default", info, "cholesky", True, to=())
+    graph = b.graph(factor)
+    assert remove_dead_nodes(graph) == graph
+
+
 def test_a_graph_without_dead_nodes_is_itself() -> None:
     b = Builder()
     graph = b.graph(neg(b, b.input(f32(2))))

@@ -194,7 +194,13 @@ def pseudoinverse(self: TensorType, atol: TensorType | None, rtol: TensorType | 
     return with_shape(self, (*lead, columns, rows))
 
 
+def check(info: TensorType, api_name: str, is_matrix: bool) -> Results:
+    """Nothing."""
+    return ()
+
+
 RULES: dict[str, Rule] = {
+    "aten._linalg_check_errors.default": check,
     "aten._linalg_det.default": determinant,
     "aten._linalg_slogdet.default": log_determinant,
     "aten._linalg_eigh.default": eigh,
