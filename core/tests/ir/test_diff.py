@@ -15,7 +15,9 @@ from fairlead.ir import (
     Input,
     Kind,
     Location,
+    Module,
     Node,
+    OpUse,
     Output,
     Role,
     Symbol,
@@ -24,6 +26,7 @@ from fairlead.ir import (
     Value,
     diff,
     fingerprint,
+    module,
 )
 
 replace = msgspec.structs.replace
@@ -41,7 +44,7 @@ def chain(*ops: str, names: tuple[str, ...] = ("x", "w")) -> Graph:
     return Graph("g", Kind.inference, inputs, tuple(nodes), (Output(values[len(ops) + 1 if ops else 0]),))
 
 
-def lines(a: Graph, b: Graph) -> list[str]:
+def lines(a: Graph | Module, b: Graph | Module) -> list[str]:
     return str(diff(a, b)).splitlines()
 
 
@@ -164,3 +167,29 @@ def test_each_kind_of_change_has_a_mark_of_its_own(change: Change) -> None:
     for difference in diff(a, b).differences:
         assert str(difference)[0] == marks[difference.change]
     assert change in marks
+
+
+def test_modules_are_compared_graph_by_graph_and_op_by_op() -> None:
+    a = module(chain("t.a"), replace(chain("t.b"), name="h"), producer={})
+    newer = {**a.ops, "t.a": OpUse(2, a.ops["t.a"].signature)}
+    b = replace(a, graphs=(a.graphs[0], replace(chain("t.c"), name="h")), ops={**newer, "t.c": OpUse(1)})
+    del b.ops["t.b"]
+    assert lines(a, b) == [
+        "~ op t.a: version: 1 -> 2",
+        "- op t.b: version 1",
+        "+ op t.c: version 1",
+        "- graph 1 node 0: %2 = t.b(%0, %1, 1.0) : f32[4, 8]  (model.py:1)",
+        "+ graph 1 node 0: %2 = t.c(%0, %1, 1.0) : f32[4, 8]  (model.py:1)",
+        "~ graph 1 output 0: value: %2 (t.b) -> %2 (t.c)",
+    ]
+    assert diff(a, replace(a, producer={"another": "1"})).names
+
+
+def test_a_change_inside_of_a_region_is_told_with_its_place() -> None:
+    def outer(op: str) -> Graph:
+        body = replace(chain(op), kind=Kind.region, name="body")
+        x, w, y = (Value(i, F32) for i in range(3))
+        node = Node("t.loop", (x, w), (y,), None, (body,))
+        return Graph("g", Kind.inference, (Input(x), Input(w)), (node,), (Output(y),))
+
+    assert lines(outer("t.a"), outer("t.b"))[0].startswith("- node 0 (t.loop) region 0: node 0: %2 = t.a(")

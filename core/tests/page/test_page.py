@@ -110,6 +110,20 @@ def test_items_are_in_the_groups_of_their_modules_and_edges_lead_back() -> None:
     assert view["items"][0]["label"] == "x"
 
 
+def test_the_nodes_of_regions_are_in_the_page_inside_of_their_node() -> None:
+    x, y = Value(0, F32), Value(1, F32)
+    inner = Node("aten.neg.default", (x,), (y,))
+    body = Graph("body", Kind.region, (Input(x),), (inner,), (Output(y),))
+    node = Node("test.loop", (x,), (y,), Location("m.py", 1, "f", "net"), (body,))
+    graph = Graph("g", Kind.inference, (Input(x),), (node,), (Output(y),))
+    _, data = read(page("g.fir", ir.module(graph), [graph]))
+    (view,) = data["graphs"]
+    (neg,) = (item for item in view["items"] if item["label"] == "neg")
+    assert view["groups"][neg["group"]]["label"].endswith("test.loop 0, region 0")
+    assert view["items"][neg["sources"][0][0]]["kind"] == "in"
+    assert sum(item["kind"] == "op" for item in view["items"]) == view["nodes"] == 2
+
+
 @pytest.mark.parametrize("count", [0, 1, LARGEST, LARGEST + 1, 10_000])
 def test_no_group_has_more_members_than_can_be_looked_at(count: int) -> None:
     groups, of = tree([()] * count)

@@ -50,7 +50,10 @@ def diff(
     else:
         for pair in pairs:
             show(*_lines(pair))
-    if not all(pair.diff is not None and pair.diff.equal for pair in pairs):
+    versions = [d for d in ir.diff(*modules).differences if d.what == "version"]
+    if not json:
+        show(*(Text(str(line), STYLES[line.change]) for line in versions))
+    if versions or not all(pair.diff is not None and pair.diff.equal for pair in pairs):
         raise typer.Exit(1)
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from fairlead._page._tree import Group, tree
 from fairlead._page._verdicts import Verdict
-from fairlead.ir import Graph, Input, Kind, Node, Output, Role, TensorType, Value, node_text, type_text
+from fairlead.ir import Graph, Input, Kind, Node, Role, TensorType, Value, node_text, type_text
 
 __all__ = ["Item", "View", "view"]
 
@@ -66,41 +66,42 @@ def view(graph: Graph, verdicts: Mapping[int, Verdict]) -> View:
     return View(graph.name, graph.kind, len(list(graph.walk())), symbols, groups, items)
 
 
-def _drafts(graph: Graph, verdicts: Mapping[int, Verdict]) -> list[_Draft]:
+def _drafts(graph: Graph, verdicts: Mapping[int, Verdict], base: tuple[str, ...] = (), start: int = 0) -> list[_Draft]:
+    """The items of a graph, those of a region right after its node; ``start`` is the number of the first one."""
     weights = {i.value.id: i for i in graph.inputs if i.role in WEIGHTS}
-    shown = [i for i in graph.inputs if i.role not in WEIGHTS]
-    paths = [_segments(n) for n in graph.nodes]
+    paths = [(*base, *_segments(n)) for n in graph.nodes]
     readers = _readers(graph)
     drafts: list[_Draft] = []
     place: dict[int, int] = {}
-    for each in shown:
-        place[each.value.id] = len(drafts)
-        drafts.append(_Draft(_input(each), _input_path(each, readers.get(each.value.id, []), paths)))
+    for each in graph.inputs:
+        if each.role not in WEIGHTS:
+            place[each.value.id] = start + len(drafts)
+            drafts.append(_Draft(_input(each), _input_path(each, readers.get(each.value.id, []), paths) or base))
     first = len(drafts)
     for number, node in enumerate(graph.nodes):
+        here = start + len(drafts)
         drafts.append(_Draft(_node(node, place, weights, verdicts.get(number)), paths[number]))
-        place.update((r.id, first + number) for r in node.results if r is not None)
-    inner = [draft.path for draft in drafts]
-    for number, output in enumerate(graph.outputs):
-        drafts.append(_output(graph, number, output, place, inner))
-    return drafts
+        for index, region in enumerate(node.regions):
+            inside = (*paths[number], f"{_short(node.op)} {number}, region {index}")
+            drafts += _drafts(region, {}, inside, start + len(drafts))
+        place.update((r.id, here) for r in node.results if r is not None)
+    made = {at: draft.path for at, draft in enumerate(drafts, start) if at - start >= first}
+    return drafts + [_output(graph, number, place, made, base) for number in range(len(graph.outputs))]
 
 
 def _output(
-    graph: Graph, number: int, output: Output, place: Mapping[int, int], paths: Sequence[tuple[str, ...]]
+    graph: Graph, number: int, place: Mapping[int, int], made: Mapping[int, tuple[str, ...]], base: tuple[str, ...]
 ) -> _Draft:
     """Where its producer is; what the user gets stands at the top, and what only passes through stands together."""
+    output = graph.outputs[number]
     value = output.value if isinstance(output.value, Value) else None
     at = place.get(value.id) if value else None
-    first = len(paths) - len(graph.nodes)
-    path = paths[at] if at is not None and at >= first else ("passed on",)
+    path = base if output.role is Role.user else made.get(-1 if at is None else at, (*base, "passed on"))
     target = f" of {graph.inputs[output.target].name}" if output.target is not None else ""
     label, kind = f"{output.role}{target}", type_text(value.type) if value else ""
     text = f"output {number}: {label} {f'%{value.id}' if value else output.value}"
     sources = ((at, kind),) if at is not None else ()
-    return _Draft(
-        Item("out", label, 0, text, kind, _dtype(value), sources=sources), () if output.role is Role.user else path
-    )
+    return _Draft(Item("out", label, 0, text, kind, _dtype(value), sources=sources), path)
 
 
 def _readers(graph: Graph) -> dict[int, list[int]]:

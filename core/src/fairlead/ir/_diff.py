@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import enum
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeVar
 
 import msgspec
 
 from fairlead.ir._alignment import align_inputs, align_nodes, left_over, local_key
 from fairlead.ir._canonical import fingerprint
-from fairlead.ir._model import Graph, Input, Node, Output, Symbol, Value
+from fairlead.ir._model import Graph, Input, Module, Node, Output, Symbol, Value
 from fairlead.ir._renumber import renumbered
 from fairlead.ir._text import node_text, type_text
 
@@ -71,8 +73,13 @@ class Diff(msgspec.Struct, frozen=True):
         return "\n".join(map(str, self.differences))
 
 
-def diff(a: Graph, b: Graph) -> Diff:
-    """What differs between two verified graphs; names, numbers of values and source lines do not count.
+Content = TypeVar("Content", Graph, Module)
+
+
+def diff(a: Content, b: Content) -> Diff:
+    """What differs between two verified graphs or modules; names, numbers of values and source lines do not count.
+
+    The graphs of modules are compared in their order.
 
     >>> from fairlead.ir import DType, Kind, TensorType
     >>> x, y = (Value(i, TensorType(DType.f32, (2,))) for i in range(2))
@@ -84,8 +91,30 @@ def diff(a: Graph, b: Graph) -> Diff:
     """
     prints = fingerprint(a), fingerprint(b)
     if prints[0] == prints[1]:
-        return Diff(prints, names=a != b)
+        return Diff(prints, names=repr(a) != repr(b))
+    if isinstance(a, Module) and isinstance(b, Module):
+        return Diff(prints, tuple(_of_modules(a, b)))
     return Diff(prints, tuple(_Comparison(a, b).differences()))
+
+
+def _of_modules(a: Module, b: Module) -> Iterator[Difference]:
+    for op in sorted(a.ops.keys() & b.ops.keys()):
+        before, after = a.ops[op].version, b.ops[op].version
+        if before != after:
+            yield Difference(Change.changed, f"op {op}", "version", str(before), str(after))
+    for op in sorted(a.ops.keys() ^ b.ops.keys()):
+        change = Change.removed if op in a.ops else Change.added
+        version = (a.ops.get(op) or b.ops[op]).version
+        shown = ("", f"version {version}") if change is Change.added else (f"version {version}", "")
+        yield Difference(change, f"op {op}", "", *shown)
+    for number, (x, y) in enumerate(itertools.zip_longest(a.graphs, b.graphs)):
+        where = f"graph {number}"
+        if x is None or y is None:
+            change, graph = (Change.added, y) if x is None else (Change.removed, x)
+            text = f"{graph.kind}, {len(graph.nodes)} nodes"
+            yield Difference(change, where, "", *(("", text) if x is None else (text, "")))
+        elif fingerprint(x) != fingerprint(y):
+            yield from _Comparison(x, y, f"{where} ").differences()
 
 
 class _Comparison:
