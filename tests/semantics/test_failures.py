@@ -118,7 +118,7 @@ def test_a_backend_that_raises_in_compile_leaves_a_file_that_replays_it(
         backend, CompileError, "raised RuntimeError: internal compiler error while compiling 3"
     )
     (path,) = tmp_path.glob("*.fir")
-    assert f"fairlead compare {path} --backends faulty" in error.next
+    assert f"fairlead replay {path} --backend faulty" in error.next
     assert [n.op for n in ir.read(path).graph.nodes] == ["aten.sin.default", "aten.add.Tensor", "aten.relu.default"]
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from fairlead.ir import (
     Complex,
     DimExpr,
+    DType,
     Graph,
     Input,
     Kind,
@@ -21,6 +23,7 @@ from fairlead.ir import (
     Value,
     dims,
     fingerprint,
+    module,
 )
 
 replace = msgspec.structs.replace
@@ -71,6 +74,31 @@ def test_names_numbers_and_locations_do_not_enter_the_fingerprint(rich_graph: Gr
 def test_the_fingerprint_is_this_one(small_graph: Graph) -> None:
     """Stored artifacts are found by it: it changes only together with `IR_VERSION`."""
     assert fingerprint(small_graph) == "6cbd362cd672cfead487891390bf2a4f2650d5a79627390028a735aec420c8e5"
+
+
+def test_the_canonical_form_is_what_the_specification_says(small_graph: Graph) -> None:
+    """Written down from docs/ir.md alone: renamed symbols, numbers from 0, no names, no lines, tables by first use."""
+    form = [
+        "",
+        "inference",
+        [["s0", 1, None, 0, 0]],
+        [["f32", ["s0", 2], None, "cpu"], ["f32", [3, 2], None, "cpu"], ["f32", ["s0", 3], None, "cpu"]],
+        ["aten.linear.default", "aten.relu.default"],
+        [None],
+        [[0, 0, "user", ""], [1, 1, "parameter", ""]],
+        [[0, [0, 1, -1], [2, 2], []], [1, [2], [3, 2], []]],
+        [[3, "user", None, None]],
+    ]
+    data = b"fairlead graph 1.0\0" + msgspec.msgpack.encode(form)
+    assert fingerprint(small_graph) == hashlib.sha256(data).hexdigest()
+    ops = [["aten.linear.default", 1], ["aten.relu.default", 1]]
+    data = b"fairlead module 1.0\0" + msgspec.msgpack.encode([ops, [form]])
+    assert fingerprint(module(small_graph)) == hashlib.sha256(data).hexdigest()
+
+
+def test_a_dtype_as_an_argument_hashes_like_its_name(small_graph: Graph) -> None:
+    prints = {fingerprint(_nth_argument(1, 0, name)(small_graph)) for name in (DType.f32, "f32")}
+    assert len(prints) == 1
 
 
 def _nth_argument(node: int, argument: int, new: object) -> Callable[[Graph], Graph]:
