@@ -22,6 +22,7 @@ class Naming:
     def __init__(self, graph: Graph, outer: Naming | None = None) -> None:
         self._symbols: dict[str, str] = dict(outer._symbols) if outer else {}
         self._devices: dict[str, str] = outer._devices if outer else {}
+        self._renamed: dict[Dim, Dim] = {}
         self._groups: dict[str, str] = outer._groups if outer else {}
         first = len(self._symbols)
         ordered = sorted(graph.symbols, key=_place)
@@ -29,7 +30,12 @@ class Naming:
         self.symbols = tuple(msgspec.structs.replace(s, name=self._symbols[s.name]) for s in ordered)
 
     def dim(self, dim: Dim) -> Dim:
-        return rename(dim, self._symbols) if self._symbols else dim
+        if isinstance(dim, int):
+            return dim
+        known = self._renamed.get(dim)
+        if known is None:
+            known = self._renamed[dim] = rename(dim, self._symbols)
+        return known
 
     def device(self, name: str) -> str:
         kind, colon, _ = name.partition(":")
