@@ -21,8 +21,9 @@ OPS = [
 ]  # fmt: skip
 
 RUNS = {
-    "ops": ["opinfo", *OPS[::2], "fft.fft", "--dtype", "float32", "--dtype", "int64", "--dtype", "complex64"],
-    "ops of symbolic sizes": ["opinfo", *OPS[1::2], "--dynamic"],
+    "ops": ["opinfo", *OPS],
+    "ops on other numbers": ["opinfo", *OPS[::2], "fft.fft", "--dtype", "int64", "--dtype", "complex64"],
+    "ops of symbolic sizes": ["opinfo", *OPS[::2], "--dynamic"],
     "models in training": ["models", "llama", "mamba", "convnext", "--mode", "training"],
     "models under autocast": ["models", "bert", "gpt_neox", "--mode", "autocast"],
     "models of symbolic sizes": ["models", "gemma", "gpt2", "--mode", "inference", "--dynamic"],

@@ -169,6 +169,11 @@ NORMS: list[Case] = [
         ("f32[2, 3, 4]", None, None, "f32[3]", "f32[3]", 0.1, 1e-5),
         "f32[2, 3, 4], f32[0], f32[0]",
     ),
+    (
+        "aten._native_batch_norm_legit_functional.default",
+        ("bf16[2, 3]", None, None, "f32[3]", "bf16[3]", True, 0.1, 1e-5),
+        "bf16[2, 3], f32[3], f32[3], f32[3], bf16[3]",
+    ),
     ("aten._softmax.default", ("f32[b, 3]", -1, False), "f32[b, 3]"),
     ("aten._log_softmax_backward_data.default", ("f32[2]", "f32[2]", 0, "#f16"), "f16[2]"),
 ]

@@ -31,12 +31,17 @@ def correct_types(graph: Graph) -> Graph:
     """The graph with the dtypes that the CPU's kernels really return.
 
     A norm of a half-precision input with float32 weights, as under autocast, returns its statistics in float32; the
-    fake kernels say half precision (torch 2.8 to 2.13; layer, group and batch norm).
+    fake kernels say half precision (torch 2.8 to 2.13; layer, group and batch norm). Running statistics keep their
+    dtype; the fake kernel says float32 (torch 2.13, batch norm).
     """
-    wrong = {v.id: v for node in graph.nodes for v in _statistics(node) if v.tensor.dtype in _REDUCED}
-    if not wrong:
+    right = {
+        v.id: Value(v.id, msgspec.structs.replace(v.tensor, dtype=dtype))
+        for node in graph.nodes
+        for v, dtype in (*((v, DType.f32) for v in _statistics(node)), *_running(node))
+        if v.tensor.dtype is not dtype
+    }
+    if not right:
         return graph
-    right = {i: Value(i, msgspec.structs.replace(v.tensor, dtype=DType.f32)) for i, v in wrong.items()}
     return msgspec.structs.replace(
         graph,
         inputs=tuple(msgspec.structs.replace(x, value=right.get(x.value.id, x.value)) for x in graph.inputs),
@@ -61,6 +66,14 @@ def _statistics(node: Node) -> Iterator[Value]:
     wide = any(_dtype(node.args[i]) is DType.f32 for i in deciding)
     if _dtype(data) in _REDUCED and wide and _device(data) == "cpu":
         yield from (v for v in found if isinstance(v, Value))
+
+
+def _running(node: Node) -> Iterator[tuple[Value, DType]]:
+    """The running statistics that a batch norm of half-precision values returns, and the dtype that they had."""
+    if node.op == "aten._native_batch_norm_legit_functional.default" and _dtype(node.args[0]) in _REDUCED:
+        for new, old in zip(node.results[3:], node.args[3:5], strict=True):
+            if new is not None and isinstance(old, Value):
+                yield new, old.tensor.dtype
 
 
 def _dtype(arg: Argument) -> DType | None:

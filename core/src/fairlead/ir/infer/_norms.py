@@ -11,9 +11,9 @@ from fairlead.ir.infer._spatial import Mask, masked
 _REDUCED = (DType.f16, DType.bf16)
 
 
-def _statistics_dtype(x: TensorType, weight: TensorType | None) -> DType:
+def _statistics_dtype(x: TensorType, *others: TensorType | None) -> DType:
     """Of half-precision numbers with float32 weights, and on accelerators always, statistics are float32."""
-    if x.dtype in _REDUCED and (x.device != "cpu" or (weight is not None and weight.dtype is DType.f32)):
+    if x.dtype in _REDUCED and (x.device != "cpu" or any(t is not None and t.dtype is DType.f32 for t in others)):
         return DType.f32
     return x.dtype
 
@@ -104,10 +104,10 @@ def group_norm_backward(
     return masked(output_mask, like(input), channels, channels)
 
 
-def _batch_statistics(x: TensorType, weight: TensorType | None, training: bool) -> TensorType:
+def _batch_statistics(x: TensorType, training: bool, *others: TensorType | None) -> TensorType:
     """For each channel; none on the CPU where nothing is learnt."""
     kept = training or x.device != "cpu"
-    return with_shape(x, (_channels(x),) if kept else (0,), _statistics_dtype(x, weight))
+    return with_shape(x, (_channels(x),) if kept else (0,), _statistics_dtype(x, *others))
 
 
 def batch_norm_in_training(
@@ -121,7 +121,7 @@ def batch_norm_in_training(
     eps: float,
 ) -> Results:
     """The result, the batch's mean and reciprocal deviation, and the running ones after this batch."""
-    saved = _batch_statistics(input, weight, training)
+    saved = _batch_statistics(input, training, weight, bias, running_mean, running_var)
     return like(input), saved, saved, like(running_mean), like(running_var)
 
 
@@ -135,7 +135,7 @@ def batch_norm_in_inference(
     eps: float,
 ) -> Results:
     """The result; the saved statistics are empty on the CPU."""
-    saved = _batch_statistics(input, weight, False)
+    saved = _batch_statistics(input, False, weight, bias, running_mean, running_var)
     return like(input), saved, saved
 
 
@@ -148,7 +148,7 @@ def batch_norm_without_statistics(
     eps: float,
 ) -> Results:
     """The result, and the batch's mean and reciprocal deviation."""
-    saved = _batch_statistics(input, weight, training)
+    saved = _batch_statistics(input, training, weight, bias)
     return like(input), saved, saved
 
 
@@ -179,7 +179,7 @@ def batch_norm_with_update(
     eps: float,
 ) -> Results:
     """The result, the batch's mean and reciprocal deviation, bytes for the backward, and the running statistics."""
-    saved = _batch_statistics(input, weight, True)
+    saved = _batch_statistics(input, True, weight, bias, running_mean, running_var)
     return like(input), saved, saved, with_shape(input, (0,), DType.u8), like(running_mean), like(running_var)
 
 
