@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairlead.ir import Graph
+from fairlead._signatures import registered_ops
+from fairlead.ir import Graph, from_bytes, module, to_bytes
 
 from .conftest import Compile
 
@@ -113,6 +114,22 @@ def test_an_operator_may_write_to_a_list_and_return_nothing(program: Compile) ->
     assert (x.tolist(), y.tolist()) == ([1.0, 1.0], [[2.0, 2.0]] * 3)
     node = next(n for n in run.graph.nodes if n.op == "fairlead_capture.bump.default")
     assert [r is not None for r in node.results] == [True, True]
+
+
+def test_a_module_says_the_signatures_of_operators(program: Compile) -> None:
+    def filled(x: Tensor) -> Tensor:
+        out = torch.empty_like(x)
+        return op("fill")(op("cube")(x), out) + out
+
+    run = program(filled)
+    run(torch.ones(2))
+    table = from_bytes(to_bytes(module(run.graph, ops=registered_ops(run.graph)))).ops
+    assert {name: use.signature for name, use in table.items() if name.startswith("fairlead_capture")} == {
+        "fairlead_capture.cube.default": "fairlead_capture.cube.default(Tensor x, float scale) -> Tensor",
+        "fairlead_capture.fill.default": (
+            "fairlead_capture.fill.default(Tensor x, Tensor out, SymInt times) -> (Tensor, Tensor out_out)"
+        ),
+    }
 
 
 def test_an_operator_that_writes_to_two_views_of_one_tensor_is_left_to_torch(program: Compile) -> None:

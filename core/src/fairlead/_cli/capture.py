@@ -67,8 +67,10 @@ def capture(
     check_spec(model)
     writable(output, "fairlead capture -o")
     with err.status(f"capturing {model}"):
+        from fairlead._signatures import registered_ops
+
         found = _captured(model, train, dynamic, dtype)
-        module = ir.module(*found.graphs)
+        module = ir.module(*found.graphs, ops=registered_ops(*found.graphs))
         ir.write(output, module, found.constants, weights=weights.value, locations=not no_locations)
     summary = content(output, ir.read(output))
     if json:
