@@ -11,6 +11,7 @@ import torch
 from fairlead._torch_types import IR_DTYPES
 from fairlead.interpret import run
 from fairlead.ir import Argument, Dim, Graph, Kind, TensorType, Value, verify
+from fairlead.ir.infer import verify_types
 from fairlead.passes import DECOMPOSABLE, decompose
 
 from ._build import Builder, f32, nodes_of, rewritten, text, typed
@@ -51,7 +52,7 @@ def composite(op: str, args: Sequence[object], results: Sequence[torch.Tensor | 
 def check(op: str, args: Sequence[object], results: Sequence[torch.Tensor | None]) -> None:
     """What ``op`` decomposes into computes these results, and consists of base ops only."""
     graph, inputs = composite(op, args, results)
-    base = verify(decompose(graph, keeps=()))
+    base = verify_types(verify(decompose(graph, keeps=())))
     assert not DECOMPOSABLE & {n.op for n in base.nodes}
     assert [v.type for v in base.output_values()] == [v.type for v in graph.output_values()]
     given_dtype = inputs[0].dtype

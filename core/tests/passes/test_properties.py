@@ -14,6 +14,7 @@ from torch.utils._pytree import tree_leaves
 from fairlead._capture import Captured, capture
 from fairlead.interpret import run, to_fx
 from fairlead.ir import Graph, fingerprint, verify
+from fairlead.ir.infer import verify_types
 from fairlead.passes import (
     DECOMPOSABLE,
     canonicalize,
@@ -127,7 +128,7 @@ def test_a_pass_keeps_the_numbers_and_is_done_after_one_turn(name: str, graphs: 
 def test_decomposed_graphs_have_no_composite_and_close_numbers(graphs: list[Ran]) -> None:
     for graph, inputs in graphs:
         canonical = recognize_composites(canonicalize(graph))
-        base = decompose(canonical, ())
+        base = verify_types(decompose(canonical, ()))
         assert not DECOMPOSABLE & {n.op for n in base.nodes}
         assert decompose(base, ()) == base
         for wanted, found in zip(results(canonical, inputs), results(base, inputs), strict=True):
