@@ -51,7 +51,7 @@ def _embedding_bag(
 ) -> tuple[Array, Array, Array, Array]:
     """The bags, the bag of each index, the sizes of the bags, and for maxima the rows that they come from.
 
-    What only the backward of another mode needs has the shape that the graph declares, and is zero.
+    What only the backward of another mode needs is as the CPU leaves it: no sizes for sums, sizes for rows.
     """
     bags = len(offsets) - last_offset
     starts = offsets[:bags].astype(np.int64)
@@ -71,9 +71,11 @@ def _embedding_bag(
     else:
         np.add.at(out, bag[kept], found[kept])
         out = out / np.maximum(size, 1)[:, None] if mode == MEAN else out
-    empty = call.node.results[1] is not None and call.shape(1) == (0,)
-    rows_of = largest if mode == MAX or call.node.results[3] is None else np.zeros(call.shape(3), np.int64)
-    return out, bag[:0] if empty else bag, 0 * size if empty else size, rows_of
+    if mode == SUM:
+        size = np.zeros(bags, np.int64)
+    if call.node.results[1] is not None and call.shape(1) == (0,):
+        bag = bag[:0]
+    return out, bag, size, np.maximum(largest, 0) if mode == MAX else size
 
 
 @op("_embedding_bag_backward", "_embedding_bag_dense_backward")
@@ -95,7 +97,7 @@ def _embedding_bag_backward(
     grad = wide(grad)
     out = np.zeros((rows, grad.shape[1]))
     if mode == MAX:
-        bags, columns = np.nonzero(largest[: len(grad)] >= 0)
+        bags, columns = np.nonzero(np.broadcast_to(sizes[: len(grad), None] > 0, grad.shape))
         np.add.at(out, (largest[bags, columns], columns), grad[bags, columns])
         return out
     bag = _bag_of(len(indices), offsets)

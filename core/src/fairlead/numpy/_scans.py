@@ -28,9 +28,18 @@ def _logcumsumexp(call: Call, x: Array, dim: int) -> Array:
     x = floating(x)
     if x.ndim == 0 or x.size == 0:
         return x
-    if x.dtype.kind == "c":
-        return np.log(np.cumsum(np.exp(x), dim))
-    return np.logaddexp.accumulate(x, dim)
+    if x.dtype.kind != "c":
+        return np.logaddexp.accumulate(x, dim)
+    rows = np.moveaxis(x.copy(), dim, 0)
+    for i in range(1, len(rows)):
+        rows[i] = _complex_logaddexp(rows[i - 1], rows[i])
+    return np.moveaxis(rows, 0, dim)
+
+
+def _complex_logaddexp(x: Array, y: Array) -> Array:
+    """log(exp(x) + exp(y)), near the operand with the larger real part: neither overflow nor a jump of the phase."""
+    far, near = np.where(x.real < y.real, x, y), np.where(x.real < y.real, y, x)
+    return np.where(far == near, near + np.log(2), near + np.log1p(np.exp(far - near)))
 
 
 def _running(is_better: Callable[[Array, Array], Array]) -> Callable[[Call, Array, int], tuple[Array, Array]]:
