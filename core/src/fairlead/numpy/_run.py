@@ -72,6 +72,12 @@ class _Interpreter:
                     self.values.pop(dead, None)
         return tuple(self.value(o.value) for o in self.graph.outputs)
 
+    def within(self, region: Graph) -> _Interpreter:
+        """An interpreter of a body, which knows the sizes of the graph around it."""
+        inner = _Interpreter(region, self.rng)
+        inner.symbols.update(self.symbols)
+        return inner
+
     def _input(self, index: int, item: Input, given: Any) -> Any:
         type_ = item.value.type
         if not isinstance(type_, TensorType):
@@ -192,7 +198,7 @@ class _Call:
         return self._interpreter.sizes(row_major(type_.shape) if type_.strides is None else type_.strides)
 
     def region(self, graph: Graph, inputs: Sequence[Array]) -> tuple[Any, ...]:
-        return _Interpreter(graph, self.rng).run(inputs)
+        return self._interpreter.within(graph).run(inputs)
 
 
 def _last_uses(graph: Graph) -> Mapping[int, Sequence[int]]:
