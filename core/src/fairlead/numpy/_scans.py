@@ -38,7 +38,8 @@ def _logcumsumexp(call: Call, x: Array, dim: int) -> Array:
 
 def _complex_logaddexp(x: Array, y: Array) -> Array:
     """log(exp(x) + exp(y)), near the operand with the larger real part: neither overflow nor a jump of the phase."""
-    far, near = np.where(x.real < y.real, x, y), np.where(x.real < y.real, y, x)
+    far: Array = np.where(x.real < y.real, x, y)
+    near: Array = np.where(x.real < y.real, y, x)
     return np.where(far == near, near + np.log(2), near + np.log1p(np.exp(far - near)))
 
 
