@@ -24,6 +24,9 @@ _BACKWARD = {
 }
 """Where the backward takes the mean and the reciprocal deviation, and what decides their dtype."""
 
+_UPDATING = ("aten._native_batch_norm_legit_functional.default", "aten._batch_norm_with_update_functional.default")
+"""What takes the running statistics as fourth and fifth argument, and returns them last."""
+
 _REDUCED = (DType.f16, DType.bf16)
 
 
@@ -70,8 +73,8 @@ def _statistics(node: Node) -> Iterator[Value]:
 
 def _running(node: Node) -> Iterator[tuple[Value, DType]]:
     """The running statistics that a batch norm of half-precision values returns, and the dtype that they had."""
-    if node.op == "aten._native_batch_norm_legit_functional.default" and _dtype(node.args[0]) in _REDUCED:
-        for new, old in zip(node.results[3:], node.args[3:5], strict=True):
+    if node.op in _UPDATING and _dtype(node.args[0]) in _REDUCED:
+        for new, old in zip(node.results[-2:], node.args[3:5], strict=True):
             if new is not None and isinstance(old, Value):
                 yield new, old.tensor.dtype
 
