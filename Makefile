@@ -6,7 +6,7 @@ BACKENDS := backends/onnx backends/inductor backends/onnxrt backends/openvino
 WHEELS := core $(BACKENDS)
 MODELS ?= bert resnet50
 
-.PHONY: help setup test lint unit demo bench fix api docs vendor wheels clean
+.PHONY: help setup test lint unit demo bench matrix fix api docs vendor wheels clean
 .DEFAULT_GOAL := help
 
 help:    ## list the targets
@@ -27,6 +27,9 @@ demo: .venv/.ready    ## compare real models through every backend that is ready
 
 bench: .venv/.ready    ## the measurements behind the numbers in the documentation
 	$(BIN)/python benchmarks/compare.py
+
+matrix: .venv/.ready    ## capture, the golden corpus and semantics on other releases of torch
+	$(BIN)/python -m tests.matrix
 
 fix: .venv/.ready    ## format, and mend what the linter can
 	$(BIN)/ruff check --fix . ; $(BIN)/ruff format .
@@ -52,5 +55,5 @@ clean:    ## remove what the other targets made, the virtual environment too
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --upgrade pip
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --build-constraint constraints.txt --group dev \
-	  --editable './core[torch,report,models]' $(BACKENDS:%=--editable ./%)
+	  --editable './core[torch,numpy,report,models]' $(BACKENDS:%=--editable ./%)
 	touch $@

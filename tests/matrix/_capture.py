@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import torch
@@ -15,8 +15,10 @@ from fairlead._capture import Captured, capture
 from fairlead.interpret import run, to_fx
 from fairlead.ir import Graph, Kind, verify
 from fairlead.passes import canonicalize, recognize_composites
-from tests.matrix._programs import Program
 from tests.matrix._summary import Summary, described, drawn, summary
+
+if TYPE_CHECKING:
+    from tests.matrix._programs import Program
 
 __all__ = ["Golden", "capture_program"]
 

@@ -8,16 +8,19 @@ file.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from fairlead.ir import Module, fingerprint, module, read, write
-from tests.matrix._capture import Golden
 from tests.matrix._summary import Summary
 
-__all__ = ["FOLDER", "Captured", "Entry", "Index", "load", "load_module", "save", "store"]
+if TYPE_CHECKING:
+    from tests.matrix._capture import Golden
+
+__all__ = ["FOLDER", "Entry", "Index", "load", "load_module", "save", "store"]
 
 FOLDER = Path(__file__).parent / "corpus"
 
@@ -35,10 +38,6 @@ class Index(msgspec.Struct, frozen=True):
 
     programs: dict[str, dict[str, str]] = {}
     files: dict[str, Entry] = {}
-
-
-Captured = Mapping[str, list[Golden]]
-"""The graphs of each program, as one release captured them."""
 
 
 def load(folder: Path = FOLDER) -> Index:
