@@ -19,7 +19,7 @@ MODELS = (
 
 OPS = (
     "add", "sub", "mul", "div.floor_rounding", "remainder", "pow", "where", "clamp", "maximum", "sigmoid", "tanh",
-    "erf", "exp", "log1p", "round", "isnan", "logical_and", "bitwise_xor", "cumsum", "cumprod", "sum", "mean", "prod",
+    "erf", "exp", "log1p", "round", "isnan", "logical_and", "cumsum", "cumprod", "sum", "mean", "prod",
     "amax", "argmax", "any", "var", "std_mean", "logsumexp", "norm", "softmax", "log_softmax", "matmul", "addmm",
     "bmm", "baddbmm", "einsum", "nn.functional.linear", "nn.functional.layer_norm", "nn.functional.rms_norm",
     "nn.functional.group_norm", "nn.functional.batch_norm", "nn.functional.instance_norm", "nn.functional.gelu",
@@ -34,7 +34,7 @@ OPS = (
     "reshape", "expand", "squeeze", "flip", "roll", "rot90", "tril", "gather", "index_select", "scatter_add",
     "scatter_reduce.amax", "index_put", "index_add", "masked_fill", "take_along_dim", "topk", "sort", "kthvalue",
     "searchsorted", "bucketize", "as_strided", "diagonal", "diag_embed", "full_like", "linspace", "arange",
-    "view_as_complex", "fft.rfft", "fft.ifft2", "linalg.inv", "linalg.cholesky", "linalg.vector_norm", "cdist",
+    "view_as_complex", "fft.rfft", "fft.ifft2", "linalg.inv_ex", "linalg.cholesky_ex", "linalg.vector_norm", "cdist",
     "cross", "trapezoid", "nan_to_num", "lerp", "atan2", "hypot", "logaddexp", "special.bessel_j0", "i0", "lgamma",
 )  # fmt: skip
 """Entries of PyTorch's OpInfo database, each with its first sample in float32."""
