@@ -81,7 +81,7 @@ def test_an_output_that_is_returned_twice_stays_one() -> None:
 def test_a_copy_of_a_copy_is_one() -> None:
     b = Builder()
     graph = b.graph(copy(b, copy(b, b.input(f32(2)))))
-    assert canonical(graph) == "%2 = aten.clone.default(%0, none) : f32[2]\nout %2 user"
+    assert canonical(graph) == "%1 = aten.clone.default(%0, none) : f32[2]\nout %1 user"
 
 
 @pytest.mark.parametrize(
@@ -268,3 +268,22 @@ def test_cat_of_one_tensor_is_a_copy() -> None:
         out %4 user
         """
     )
+
+
+def test_a_copy_of_what_nobody_else_gets_is_no_copy() -> None:
+    b = Builder()
+    y = relu(b, b.input(f32(2)))
+    assert canonical(b.graph(copy(b, y))) == "%1 = aten.relu.default(%0) : f32[2]\nout %1 user"
+
+
+def test_of_two_copies_that_outputs_are_one_is_the_value_itself() -> None:
+    b = Builder()
+    y = relu(b, b.input(f32(2)))
+    assert canonical(b.graph(copy(b, y), copy(b, y))).count("aten.clone.default") == 1
+
+
+def test_a_copy_stays_apart_from_an_output_that_is_a_view_of_its_source() -> None:
+    b = Builder()
+    y = relu(b, b.input(f32(2, 3)))
+    view = b("aten.permute.default", y, (1, 0), to=f32(3, 2))
+    assert "aten.clone.default" in canonical(b.graph(view, copy(b, y)))

@@ -66,8 +66,8 @@ def drop_clones(graph: Graph) -> Graph:
 
     Before: a graph whose aliases are gone. After: no other ``aten.clone.default`` is left.
     """
-    needed = seen_by_outputs(graph)
-    needed.update(v.id for node in graph.nodes if layout_sensitive(node.op) for v in node.operands())
+    sensitive = {v.id for node in graph.nodes if layout_sensitive(node.op) for v in node.operands()}
+    needed = sensitive | _apart(graph)
 
     def rule(node: Node, emit: Emitter) -> Replacement | None:
         if node.op != "aten.clone.default" or node.result.id in needed:
@@ -75,6 +75,28 @@ def drop_clones(graph: Graph) -> Graph:
         return (operand(node),)
 
     return rewrite(graph, rule)
+
+
+def _apart(graph: Graph) -> set[int]:
+    """The clones that outputs see, but for those of values that the caller neither has nor gets otherwise."""
+    shown = {r.id: next(n.operands()).id for n in graph.nodes if n.op in _VIEWS for r in n.results if r is not None}
+
+    def memory(value: int) -> int:
+        while value in shown:
+            value = shown[value]
+        return value
+
+    taken = {i.value.id for i in graph.inputs} | {memory(v.id) for v in graph.output_values()}
+    apart: set[int] = set()
+    for node in reversed(graph.nodes):
+        if node.op != "aten.clone.default" or node.result.id not in taken:
+            continue
+        source = operand(node)
+        # an output's strides are those of its type
+        if source.id in taken or source.id in shown or source.type != node.result.type:
+            apart.add(node.result.id)
+        taken.add(memory(source.id))
+    return apart
 
 
 def show_views(graph: Graph) -> Graph:
