@@ -67,6 +67,7 @@ def capture_program(program: Program) -> list[Golden]:
         logging.disable(logging.ERROR)
         wanted = _results(program, program.function)
         found = _results(program, compiled)
+    assert recorder.golden, f"{program.name}: Dynamo captured nothing"
     assert len(wanted) == len(found), program.name
     for a, b in zip(wanted, found, strict=True):
         torch.testing.assert_close(b, a, rtol=1e-3, atol=1e-3, equal_nan=True, msg=lambda m: f"{program.name}: {m}")

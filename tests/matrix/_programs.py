@@ -29,7 +29,7 @@ OPS = (
     "nn.functional.adaptive_avg_pool2d", "nn.functional.interpolate.bilinear", "nn.functional.interpolate.nearest",
     "nn.functional.grid_sample", "nn.functional.embedding", "nn.functional.cross_entropy", "nn.functional.mse_loss",
     "nn.functional.huber_loss", "nn.functional.binary_cross_entropy_with_logits",
-    "nn.functional.scaled_dot_product_attention", "nn.functional.pad.reflect", "nn.functional.pad.constant",
+    "nn.functional.pad.reflect", "nn.functional.pad.constant",
     "nn.functional.pixel_shuffle", "nn.functional.unfold", "cat", "stack", "split", "chunk", "unbind", "permute",
     "reshape", "expand", "squeeze", "flip", "roll", "rot90", "tril", "gather", "index_select", "scatter_add",
     "scatter_reduce.amax", "index_put", "index_add", "masked_fill", "take_along_dim", "topk", "sort", "kthvalue",
