@@ -56,7 +56,7 @@ def test_a_norm_whose_root_is_read_elsewhere_stays() -> None:
     b = Builder()
     x = b.input(typed("f32", 3, 8))
     y = norm(b, x)
-    root = next(n.result for n in b.body if n.op == "aten.rsqrt.default")
+    root = next(n.result for n in b.graph(y).nodes if n.op == "aten.rsqrt.default")
     graph = b.graph(y, root)
     assert recognize_composites(graph) == graph
 
