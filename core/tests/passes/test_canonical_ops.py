@@ -280,3 +280,14 @@ def test_attention_over_heads_of_unknown_size_stays_as_it_is() -> None:
     op = "aten._scaled_dot_product_flash_attention_for_cpu.default"
     out, _ = b.many(op, *(b.input(heads) for _ in "qkv"), 0.0, False, None, None, to=(heads, None))
     assert canonicalize(b.graph(out)).nodes[0].op == op
+
+
+@pytest.mark.parametrize(("dtype", "kept"), [("f32", "none"), ("f64", "#dtype<f64>")])
+def test_a_reduction_names_its_dtype_where_it_is_another(dtype: str, kept: str) -> None:
+    b = Builder()
+    to, token = TensorType(DType(dtype), (2,)), Token("dtype", dtype)
+    x = b.input(f32(2, 3))
+    total = b("aten.sum.dim_IntList", x, (1,), False, token, to=to)
+    norm = b("aten.linalg_vector_norm.default", x, 2, (1,), False, token, to=to)
+    found = nodes_of(canonicalize(b.graph(total, norm))).splitlines()
+    assert [line.rpartition(", ")[2].partition(")")[0] for line in found[:2]] == [kept, kept]

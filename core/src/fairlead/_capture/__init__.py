@@ -5,7 +5,7 @@ The only reader of FX, and of torch's private modules.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -15,9 +15,9 @@ from fairlead._capture import _torch
 from fairlead._capture._corrections import correct_types
 from fairlead._capture._fx import graph_of
 from fairlead._capture._lazy_bits import resolving
-from fairlead._capture._order import by_first_use, permuted
+from fairlead._capture._order import Arrangement, arranged, origins
 from fairlead._capture._types import Uncapturable
-from fairlead.ir import Graph, Kind, Output, Role
+from fairlead.ir import Graph, Kind, Output, Role, Value
 
 __all__ = ["Captured", "Sink", "capture"]
 
@@ -59,18 +59,25 @@ class _Capture:
         self._roles = tuple((Role(s.kind), s.name) if s.kind else (Role.user, s.name) for s in _torch.input_sources(gm))
         self._versioned = frozenset(i for i, x in enumerate(inputs) if isinstance(x, torch.Tensor) and _has_version(x))
         self._saved_roles: dict[str, tuple[Role, str]] = {}
+        self._saved: dict[str, int] = {}
+        self._forward: tuple[int, ...] = ()
 
     def inference(self, gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[[list[Any]], Any]:
         return self._compile(gm, Kind.inference, self._given_roles(inputs))
 
     def forward(self, gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[[list[Any]], Any]:
         roles = self._given_roles(inputs)
-        placeholders = [n.name for n in gm.graph.nodes if n.op == "placeholder"]
-        self._saved_roles = dict(zip(placeholders, roles, strict=False))
+        self._saved_roles = dict(zip(_placeholders(gm), roles, strict=False))
         return self._compile(gm, Kind.forward, roles)
 
     def backward(self, gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[[list[Any]], Any]:
-        return self._compile(gm, Kind.backward, self._backward_roles(gm))
+        first: dict[int, int] = {}
+        twins: dict[int, int] = {}
+        for index, name in enumerate(_placeholders(gm)):
+            origin = self._saved.get(name)
+            if origin is not None and first.setdefault(origin, index) != index:
+                twins[index] = first[origin]
+        return self._compile(gm, Kind.backward, self._backward_roles(gm), twins)
 
     def _given_roles(self, inputs: Sequence[Any]) -> Sequence[tuple[Role, str]]:
         """The roles of the Dynamo graph's inputs, where AOTAutograd passes just those on, in their order."""
@@ -79,38 +86,56 @@ class _Capture:
         return self._roles
 
     def _backward_roles(self, gm: torch.fx.GraphModule) -> list[tuple[Role, str]]:
-        names = [n.name for n in gm.graph.nodes if n.op == "placeholder"]
         return [
-            (Role.tangent, n) if n.startswith("tangents") else self._saved_roles.get(n, (Role.saved, n)) for n in names
+            (Role.tangent, n) if n.startswith("tangents") else self._saved_roles.get(n, (Role.saved, n))
+            for n in _placeholders(gm)
         ]
 
     def _compile(
-        self, gm: torch.fx.GraphModule, kind: Kind, roles: Sequence[tuple[Role, str]]
+        self, gm: torch.fx.GraphModule, kind: Kind, roles: Sequence[tuple[Role, str]], twins: Mapping[int, int] = {}
     ) -> Callable[[list[Any]], Any]:
         try:
             read = graph_of(gm, str(kind), kind, roles)
         except Uncapturable as reason:
             return self._sink.uncapturable(gm, kind, str(reason))
         graph = correct_types(msgspec.structs.replace(read.graph, outputs=_with_roles(read.graph)))
+        fit = arranged(graph, twins, self._forward if kind is Kind.backward else ())
+        if kind is Kind.forward:
+            self._saved, self._forward = _saved(gm, graph), fit.inputs
         versioned = self._versioned if roles else frozenset()
-        order = by_first_use(graph)
-        if order == tuple(range(len(order))):
-            return resolving(self._sink.graph(Captured(graph, read.constants, versioned)), gm, graph)
-        versioned = frozenset(new for new, old in enumerate(order) if old in versioned)
-        run = _reordered(self._sink.graph(Captured(permuted(graph, order), read.constants, versioned)), order)
-        return resolving(run, gm, graph)
+        moved = frozenset(new for new, old in enumerate(fit.inputs) if old in versioned)
+        constants = dict(zip(range(len(fit.inputs), len(fit.graph.inputs)), read.constants.values(), strict=True))
+        run = self._sink.graph(Captured(fit.graph, constants, moved))
+        return resolving(run if fit.is_identity else _fitted(run, fit), gm, graph)
 
 
-def _reordered(call: Callable[[list[Any]], Any], order: Sequence[int]) -> Callable[[list[Any]], Any]:
-    """Takes the inputs as torch passes them, without the constants, and empties the list as every callee does."""
+def _placeholders(gm: torch.fx.GraphModule) -> list[str]:
+    return [n.name for n in gm.graph.nodes if n.op == "placeholder"]
 
-    def reordered(args: list[Any]) -> Any:
-        given = [args[i] for i in order[: len(args)]]
+
+def _saved(gm: torch.fx.GraphModule, graph: Graph) -> dict[str, int]:
+    """What a forward graph saves, by the names that its backward has for it: the ids of the values."""
+    (nodes,) = gm.graph.output_node().args
+    names = origins(graph)
+    return {
+        node.name: names.get(output.value.id, output.value.id)
+        for node, output in zip(nodes, graph.outputs, strict=True)  # type: ignore[arg-type]
+        if output.role is Role.saved and isinstance(output.value, Value)
+    }
+
+
+def _fitted(run: Callable[[list[Any]], Any], fit: Arrangement) -> Callable[[list[Any]], Any]:
+    """Takes the inputs as torch passes them, and empties the list as every callee does."""
+    inputs, outputs = fit.inputs, fit.outputs
+
+    def fitted(args: list[Any]) -> Any:
+        given = [args[i] for i in inputs]
         args.clear()
-        return call(given)
+        results = run(given)
+        return [results[i] for i in outputs]
 
-    reordered._boxed_call = True  # type: ignore[attr-defined]
-    return reordered
+    fitted._boxed_call = True  # type: ignore[attr-defined]
+    return fitted
 
 
 def _with_roles(graph: Graph) -> tuple[Output, ...]:

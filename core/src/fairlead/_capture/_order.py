@@ -1,24 +1,99 @@
-"""The order of a graph's inputs, which differs between releases of Dynamo for one program."""
+"""The order of a graph's inputs and outputs, which differs between releases of torch for one program.
+
+Dynamo lists inputs, and AOTAutograd what the backward needs, in orders of their own, some values twice. Here inputs
+stand in the order in which the nodes read them, and what is saved in the order in which it is computed, once.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
-from fairlead.ir import Graph, Output, Role, ScalarType
+from fairlead.ir import Graph, Node, Output, Role, ScalarType, Value
 
-__all__ = ["by_first_use", "permuted"]
+__all__ = ["Arrangement", "arranged", "origins"]
+
+_ALIASES = frozenset({"aten.detach.default", "aten.alias.default"})
 
 
-def by_first_use(graph: Graph) -> tuple[int, ...]:
-    """The inputs in the order in which the nodes first read them: integers before, constants of the graph after."""
+class Arrangement(NamedTuple):
+    """A graph, and how torch's call fits it.
+
+    ``inputs`` has for each input of the graph, constants aside, the index of torch's; ``outputs`` for each of torch's
+    outputs the index of the graph's.
+    """
+
+    graph: Graph
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether torch's call fits as it is."""
+        return all(i == k for k, i in enumerate(self.inputs)) and all(i == k for k, i in enumerate(self.outputs))
+
+
+def origins(graph: Graph) -> dict[int, int]:
+    """For each value that is but another name of one, the id of that one."""
+    found: dict[int, int] = {}
+    for node in graph.nodes:
+        if node.op in _ALIASES and isinstance(node.args[0], Value):
+            source = node.args[0].id
+            found[node.result.id] = found.get(source, source)
+    return found
+
+
+def arranged(graph: Graph, twins: Mapping[int, int], forward: Sequence[int] = ()) -> Arrangement:
+    """A graph as torch made it, in the order that all releases share.
+
+    ``twins``: inputs that always are the tensor of another one, which takes their place. ``forward``: of a backward
+    graph, the ``inputs`` of its forward, whose gradients follow the same order.
+    """
+    graph = _without_twins(graph, twins)
+    inputs = _by_first_use(graph, frozenset(twins))
+    new = {old: index for index, old in enumerate(inputs)}
+    outputs, picks = _gradients(graph, forward) if forward else _outputs(graph, new)
+    symbols = tuple(msgspec.structs.replace(s, source=(new[s.source[0]], s.source[1])) for s in graph.symbols)
+    whole = msgspec.structs.replace(
+        graph,
+        inputs=tuple(graph.inputs[i] for i in inputs),
+        outputs=tuple(_moved(o, new) for o in outputs),
+        symbols=symbols,
+    )
+    given = tuple(i for i in inputs if graph.inputs[i].role is not Role.constant)
+    return Arrangement(whole, given, picks)
+
+
+def _without_twins(graph: Graph, twins: Mapping[int, int]) -> Graph:
+    if not twins:
+        return graph
+    values = {graph.inputs[a].value.id: graph.inputs[b].value for a, b in twins.items()}
+    nodes = tuple(msgspec.structs.replace(n, args=_replaced(n.args, values)) for n in graph.nodes)
+    outputs = tuple(msgspec.structs.replace(o, value=_replaced(o.value, values)) for o in graph.outputs)
+    symbols = tuple(
+        msgspec.structs.replace(s, source=(twins.get(s.source[0], s.source[0]), s.source[1])) for s in graph.symbols
+    )
+    return msgspec.structs.replace(graph, nodes=nodes, outputs=outputs, symbols=symbols)
+
+
+def _replaced(argument: Any, values: Mapping[int, Value]) -> Any:
+    if isinstance(argument, tuple):
+        return tuple(_replaced(a, values) for a in argument)
+    return values.get(argument.id, argument) if isinstance(argument, Value) else argument
+
+
+def _by_first_use(graph: Graph, left_out: frozenset[int]) -> tuple[int, ...]:
+    """The inputs as the nodes first read them: integers before, constants of the graph after."""
+    names = origins(graph)
     use: dict[int, int] = {}
     for node in graph.nodes:
-        for value in node.operands():
-            use.setdefault(value.id, len(use))
+        if node.op not in _ALIASES:
+            for value in node.operands():
+                use.setdefault(names.get(value.id, value.id), len(use))
     for value in graph.output_values():
-        use.setdefault(value.id, len(use))
+        use.setdefault(names.get(value.id, value.id), len(use))
 
     def key(index: int) -> tuple[int, int, int]:
         item = graph.inputs[index]
@@ -28,17 +103,45 @@ def by_first_use(graph: Graph) -> tuple[int, ...]:
             return 2, 0, index
         return 1, use.get(item.value.id, len(use)), index
 
-    return tuple(sorted(range(len(graph.inputs)), key=key))
+    return tuple(sorted((i for i in range(len(graph.inputs)) if i not in left_out), key=key))
 
 
-def permuted(graph: Graph, order: Sequence[int]) -> Graph:
-    """The graph with its inputs in another order; ``order`` has the old index of each."""
-    new = {old: index for index, old in enumerate(order)}
-    outputs = tuple(_moved(o, new) for o in graph.outputs)
-    symbols = tuple(msgspec.structs.replace(s, source=(new[s.source[0]], s.source[1])) for s in graph.symbols)
-    return msgspec.structs.replace(
-        graph, inputs=tuple(graph.inputs[i] for i in order), outputs=outputs, symbols=symbols
-    )
+def _outputs(graph: Graph, new: Mapping[int, int]) -> tuple[tuple[Output, ...], tuple[int, ...]]:
+    """Mutations in the order of their inputs, what the user gets, and what is saved: once, and as it is computed."""
+    names = origins(graph)
+    defined = {v.id: v for v in (*(i.value for i in graph.inputs), *_results(graph.nodes))}
+    places = {id_: place for place, id_ in enumerate(defined)}
+    keys: list[tuple[int, int]] = []
+    for index, output in enumerate(graph.outputs):
+        match output:
+            case Output(role=Role.mutation, target=int(target)):
+                keys.append((0, new[target]))
+            case Output(role=Role.saved, value=Value(id=id_)):
+                keys.append((2, places[names.get(id_, id_)]))
+            case Output(role=Role.saved):
+                keys.append((3, index))
+            case _:
+                keys.append((1, index))
+    at = {key: place for place, key in enumerate(sorted(set(keys)))}
+    outputs = {key: _original(o, names, defined) for key, o in zip(keys, graph.outputs, strict=True)}
+    return tuple(outputs[key] for key in at), tuple(at[key] for key in keys)
+
+
+def _original(output: Output, names: Mapping[int, int], defined: Mapping[int, Value]) -> Output:
+    """What is saved by another name, by its own."""
+    if output.role is not Role.saved or not isinstance(output.value, Value):
+        return output
+    return msgspec.structs.replace(output, value=defined[names.get(output.value.id, output.value.id)])
+
+
+def _gradients(graph: Graph, forward: Sequence[int]) -> tuple[tuple[Output, ...], tuple[int, ...]]:
+    order = (*forward, *range(len(forward), len(graph.outputs)))
+    picks = sorted(range(len(order)), key=order.__getitem__)
+    return tuple(graph.outputs[i] for i in order), tuple(picks)
+
+
+def _results(nodes: tuple[Node, ...]) -> list[Value]:
+    return [r for n in nodes for r in n.results if r is not None]
 
 
 def _moved(output: Output, new: Mapping[int, int]) -> Output:

@@ -147,8 +147,21 @@ def _reduce_dims(node: Node, emit: Emitter) -> Replacement | None:
     empty_is_all = op not in ("aten.any.dims", "aten.all.dims") or given is None
     if not order and empty_is_all:
         order = tuple(range(rank))
-    emit.nodes.append(msgspec.structs.replace(node, op=op, args=(node.args[0], order, *node.args[2:])))
+    args = _without_own_dtype((node.args[0], order, *node.args[2:]))
+    emit.nodes.append(msgspec.structs.replace(node, op=op, args=args))
     return node.results
+
+
+def _vector_norm(node: Node, emit: Emitter) -> Replacement | None:
+    return unless_equal(node, emit, node.op, _without_own_dtype(node.args))
+
+
+def _without_own_dtype(args: tuple[Argument, ...]) -> tuple[Argument, ...]:
+    """The arguments of a reduction, the last of which need not name the dtype that real numbers keep anyway."""
+    value = args[0]
+    if isinstance(value, Value) and value.tensor.dtype.is_floating and args[-1] == Token("dtype", value.tensor.dtype):
+        return (*args[:-1], None)
+    return args
 
 
 def _convert(node: Node, emit: Emitter) -> Replacement | None:
@@ -278,6 +291,7 @@ _RULES: dict[str, Rule] = {
     "aten.amin.default": _reduce_dims,
     "aten.var.correction": _reduce_dims,
     "aten.var_mean.correction": _reduce_dims,
+    "aten.linalg_vector_norm.default": _vector_norm,
     "aten.any.dim": _reduce_dims,
     "aten.any.dims": _reduce_dims,
     "aten.all.dim": _reduce_dims,

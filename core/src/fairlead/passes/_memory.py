@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from fairlead.ir import Graph, Node, Value
+from fairlead.ir import Graph, Node, Role, Value
 from fairlead.passes._nodes import operand
 from fairlead.passes._rewrite import Emitter, Replacement, rewrite, substitute, with_values
 
@@ -78,7 +78,10 @@ def drop_clones(graph: Graph) -> Graph:
 
 
 def _apart(graph: Graph) -> set[int]:
-    """The clones that outputs see, but for those of values that the caller neither has nor gets otherwise."""
+    """The clones that outputs see, but for those of values that nobody has otherwise who could write to them.
+
+    The caller may write to inputs and to what it gets; what is saved for the backward nobody writes to.
+    """
     shown = {r.id: next(n.operands()).id for n in graph.nodes if n.op in _VIEWS for r in n.results if r is not None}
 
     def memory(value: int) -> int:
@@ -86,16 +89,24 @@ def _apart(graph: Graph) -> set[int]:
             value = shown[value]
         return value
 
-    taken = {i.value.id for i in graph.inputs} | {memory(v.id) for v in graph.output_values()}
+    outputs = [o for o in graph.outputs if isinstance(o.value, Value)]
+    saved = {memory(o.value.id) for o in outputs if o.role is Role.saved and isinstance(o.value, Value)}
+    writable = {memory(o.value.id) for o in outputs if o.role is not Role.saved and isinstance(o.value, Value)}
+    writable.update(i.value.id for i in graph.inputs)
     apart: set[int] = set()
     for node in reversed(graph.nodes):
-        if node.op != "aten.clone.default" or node.result.id not in taken:
+        clone = node.results[0].id if node.op == "aten.clone.default" and node.results[0] else None
+        if clone is None or clone not in saved | writable:
             continue
         source = operand(node)
+        shared = source.id in writable or (clone in writable and source.id in saved)
         # an output's strides are those of its type
-        if source.id in taken or source.id in shown or source.type != node.result.type:
-            apart.add(node.result.id)
-        taken.add(memory(source.id))
+        if shared or source.id in shown or source.type != node.result.type:
+            apart.add(clone)
+            continue
+        for seen in (saved, writable):
+            if clone in seen:
+                seen.add(source.id)
     return apart
 
 
