@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from fairlead.interpret import run
-from fairlead.ir import Argument, Complex, Dim, DimExpr, Kind, TensorType, Token
+from fairlead.ir import Argument, Complex, Dim, DimExpr, DType, Kind, TensorType, Token
 from fairlead.passes import canonicalize
 
 from ._build import CPU, F32, STRIDED, Builder, f32, nodes_of, rewritten, text, typed
