@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from fairlead.ir import Argument, DType, Graph, Input, Kind, Node, Output, TensorType, Token, Value
+from fairlead.ir import Argument, DType, Graph, Input, Kind, Node, Output, Role, TensorType, Token, Value
 from fairlead.passes import canonicalize
 from fairlead.passes._memory import seen_by_outputs
 
@@ -287,3 +287,19 @@ def test_a_copy_stays_apart_from_an_output_that_is_a_view_of_its_source() -> Non
     y = relu(b, b.input(f32(2, 3)))
     view = b("aten.permute.default", y, (1, 0), to=f32(3, 2))
     assert "aten.clone.default" in canonical(b.graph(view, copy(b, y)))
+
+
+def test_a_copy_that_is_saved_with_its_source_is_none() -> None:
+    b = Builder(Kind.forward)
+    y = relu(b, b.input(f32(2)))
+    graph = b.graph(b("aten.exp.default", y, to=y.tensor), Output(y, Role.saved), Output(copy(b, y), Role.saved))
+    assert "aten.clone.default" not in canonical(graph)
+
+
+@pytest.mark.parametrize("visible", [True, False])
+def test_what_is_saved_stays_apart_from_what_the_caller_gets(visible: bool) -> None:
+    b = Builder(Kind.forward)
+    y = relu(b, b.input(f32(2)))
+    roles = (Role.user, Role.saved) if visible else (Role.saved, Role.user)
+    graph = b.graph(*(Output(v, r) for v, r in zip((y, copy(b, y)), roles, strict=True)))
+    assert "aten.clone.default" in canonical(graph)
