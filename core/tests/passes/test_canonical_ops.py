@@ -291,3 +291,18 @@ def test_a_reduction_names_its_dtype_where_it_is_another(dtype: str, kept: str) 
     norm = b("aten.linalg_vector_norm.default", x, 2, (1,), False, token, to=to)
     found = nodes_of(canonicalize(b.graph(total, norm))).splitlines()
     assert [line.rpartition(", ")[2].partition(")")[0] for line in found[:2]] == [kept, kept]
+
+
+@pytest.mark.parametrize(("rows", "copied"), [(3, True), (2, False)])
+def test_a_scatter_over_everything_is_a_copy(rows: int, copied: bool) -> None:
+    b = Builder()
+    base, source = b.input(f32(3, 2)), b.input(f32(rows, 2))
+    written = b("aten.slice_scatter.default", base, source, 0, 0, 2**63 - 1 if copied else 2, 1, to=f32(3, 2))
+    assert ("aten.clone.default(%1, none)" in nodes_of(canonicalize(b.graph(written)))) == copied
+
+
+def test_a_scatter_over_everything_takes_the_dtype_of_its_target() -> None:
+    b = Builder()
+    base, source = b.input(f32(3)), b.input(TensorType(DType.f64, (3,)))
+    written = b("aten.slice_scatter.default", base, source, 0, 0, 3, 1, to=f32(3))
+    assert "aten._to_copy.default(%1, #dtype<f32>" in nodes_of(canonicalize(b.graph(written)))

@@ -164,6 +164,17 @@ def _without_own_dtype(args: tuple[Argument, ...]) -> tuple[Argument, ...]:
     return args
 
 
+def _slice_scatter(node: Node, emit: Emitter) -> Replacement | None:
+    """One that overwrites everything is a copy of what it writes."""
+    target, source = operand(node), operand(node, 1)
+    start, step = node.args[3], node.args[5]
+    if target.tensor.shape != source.tensor.shape or start not in (None, 0) or step != 1:
+        return None
+    if source.tensor.dtype != node.result.tensor.dtype:
+        source = _cast(source, node.result.tensor.dtype, emit)
+    return (emit("aten.clone.default", (source, None), node.result.type),)
+
+
 def _convert(node: Node, emit: Emitter) -> Replacement | None:
     if logical_same(node):
         return _clone(node, emit)
@@ -291,6 +302,7 @@ _RULES: dict[str, Rule] = {
     "aten.amin.default": _reduce_dims,
     "aten.var.correction": _reduce_dims,
     "aten.var_mean.correction": _reduce_dims,
+    "aten.slice_scatter.default": _slice_scatter,
     "aten.linalg_vector_norm.default": _vector_norm,
     "aten.any.dim": _reduce_dims,
     "aten.any.dims": _reduce_dims,
