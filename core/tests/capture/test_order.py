@@ -124,3 +124,27 @@ def test_a_backward_gets_each_tensor_once(program: Compile) -> None:
     forward, backward = run.graphs
     saved = [o.value for o in forward.outputs if o.role is Role.saved]
     assert len(saved) == len(set(saved)) == sum(i.role is not Role.tangent for i in backward.inputs)
+
+
+def copying(source: Role, copy: Role, *, through: str = "") -> Graph:
+    """A forward graph with two outputs: what it computes, and a copy of it, or of a view of it."""
+    x, y, z, copied = (Value(i, TensorType(DType.f32, (2, 2))) for i in range(4))
+    nodes = [Node("aten.exp.default", (x,), (y,))]
+    if through:
+        nodes.append(Node(through, (y, 0, 1), (z,)))
+    nodes.append(Node("aten.clone.default", (z if through else y, None), (copied,)))
+    return verify(Graph("g", Kind.forward, (Input(x),), tuple(nodes), (Output(y, source), Output(copied, copy))))
+
+
+def test_a_saved_copy_of_what_is_saved_is_saved_once() -> None:
+    fit = arranged(copying(Role.saved, Role.saved), {})
+    assert [o.value for o in fit.graph.outputs] == [Value(1, TensorType(DType.f32, (2, 2)))]
+    assert fit.outputs == (0, 0)
+
+
+def test_a_copy_stays_where_the_caller_could_write_to_either() -> None:
+    for source, copy in ((Role.user, Role.saved), (Role.saved, Role.user)):
+        graph = arranged(copying(source, copy), {}).graph
+        assert {o.value.id for o in graph.outputs if isinstance(o.value, Value)} == {1, 3}
+    graph = arranged(copying(Role.saved, Role.saved, through="aten.transpose.int"), {}).graph
+    assert len(graph.outputs) == 2

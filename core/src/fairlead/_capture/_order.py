@@ -6,10 +6,12 @@ stand in the order in which the nodes read them, and what is saved in the order 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
+import torch
 
 from fairlead.ir import Graph, Node, Output, Role, ScalarType, Value
 
@@ -36,13 +38,41 @@ class Arrangement(NamedTuple):
 
 
 def origins(graph: Graph) -> dict[int, int]:
-    """For each value that is but another name of one, the id of that one."""
+    """For each value that is but another name of one, the id of that one.
+
+    So is a copy that is saved, of what an op computed and nobody gets who could write to it.
+    """
     found: dict[int, int] = {}
+    shown: dict[int, int] = {}
     for node in graph.nodes:
-        if node.op in _ALIASES and isinstance(node.args[0], Value):
+        if node.args and isinstance(node.args[0], Value) and _shows(node.op):
             source = node.args[0].id
-            found[node.result.id] = found.get(source, source)
+            shown.update((r.id, shown.get(source, source)) for r in node.results if r is not None)
+            if node.op in _ALIASES:
+                found[node.result.id] = found.get(source, source)
+    writable = {i.value.id for i in graph.inputs}
+    for output in graph.outputs:
+        if output.role is not Role.saved and isinstance(output.value, Value):
+            writable.add(shown.get(output.value.id, output.value.id))
+    for node in graph.nodes:
+        copied = node.args[0] if node.op == "aten.clone.default" else None
+        if not isinstance(copied, Value) or copied.type != node.result.type or node.result.id in writable:
+            continue
+        source = found.get(copied.id, copied.id)
+        if shown.get(source, source) == source and source not in writable:
+            found[node.result.id] = source
     return found
+
+
+@functools.cache
+def _shows(op: str) -> bool:
+    """Whether an op's result may show the memory of its first operand; of an op that torch does not know, it may."""
+    namespace, name, overload = (*op.split("."), "default")[:3]
+    try:
+        schema = getattr(getattr(getattr(torch.ops, namespace), name), overload)._schema
+    except (AttributeError, RuntimeError):
+        return True
+    return any(r.alias_info is not None for r in schema.returns)
 
 
 def arranged(graph: Graph, twins: Mapping[int, int], forward: Sequence[int] = ()) -> Arrangement:
