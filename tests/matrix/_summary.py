@@ -20,6 +20,9 @@ SEED = 7
 LARGE = 3.0e3
 """How many times the rounding of the dtype a projection may move, relative to the sum of magnitudes."""
 
+SMALL = 1e-2
+"""Sums of magnitudes below this are allowed what this is: gradients that cancel leave the rounding of their terms."""
+
 Summary = tuple[str, str]
 """A projection on fixed pseudo-random weights and the sum of magnitudes, as text, which has nan and inf."""
 
@@ -78,7 +81,7 @@ def agree(wanted: Summary | None, found: Summary | None, dtype: torch.dtype) -> 
     if wanted is None or found is None:
         return wanted is found
     rounding = torch.finfo(dtype).eps if dtype.is_floating_point or dtype.is_complex else 1e-9
-    allowed = LARGE * rounding * max(float(wanted[1]), 1e-6)
+    allowed = LARGE * rounding * max(float(wanted[1]), SMALL)
     return all(
         abs(float(a) - float(b)) <= allowed if math.isfinite(float(a)) else a == b
         for a, b in zip(wanted, found, strict=True)
