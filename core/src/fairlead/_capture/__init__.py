@@ -15,7 +15,7 @@ from fairlead._capture import _torch
 from fairlead._capture._corrections import correct_types
 from fairlead._capture._fx import graph_of
 from fairlead._capture._lazy_bits import resolving
-from fairlead._capture._order import Arrangement, arranged, origins
+from fairlead._capture._order import Arrangement, arranged
 from fairlead._capture._types import Uncapturable
 from fairlead.ir import Graph, Kind, Output, Role, Value
 
@@ -74,9 +74,9 @@ class _Capture:
         first: dict[int, int] = {}
         twins: dict[int, int] = {}
         for index, name in enumerate(_placeholders(gm)):
-            origin = self._saved.get(name)
-            if origin is not None and first.setdefault(origin, index) != index:
-                twins[index] = first[origin]
+            place = self._saved.get(name)
+            if place is not None and first.setdefault(place, index) != index:
+                twins[index] = first[place]
         return self._compile(gm, Kind.backward, self._backward_roles(gm), twins)
 
     def _given_roles(self, inputs: Sequence[Any]) -> Sequence[tuple[Role, str]]:
@@ -101,7 +101,7 @@ class _Capture:
         graph = correct_types(msgspec.structs.replace(read.graph, outputs=_with_roles(read.graph)))
         fit = arranged(graph, twins, self._forward if kind is Kind.backward else ())
         if kind is Kind.forward:
-            self._saved, self._forward = _saved(gm, graph), fit.inputs
+            self._saved, self._forward = _saved(gm, graph, fit), fit.inputs
         versioned = self._versioned if roles else frozenset()
         moved = frozenset(new for new, old in enumerate(fit.inputs) if old in versioned)
         constants = dict(zip(range(len(fit.inputs), len(fit.graph.inputs)), read.constants.values(), strict=True))
@@ -113,13 +113,12 @@ def _placeholders(gm: torch.fx.GraphModule) -> list[str]:
     return [n.name for n in gm.graph.nodes if n.op == "placeholder"]
 
 
-def _saved(gm: torch.fx.GraphModule, graph: Graph) -> dict[str, int]:
-    """What a forward graph saves, by the names that its backward has for it: the ids of the values."""
+def _saved(gm: torch.fx.GraphModule, graph: Graph, fit: Arrangement) -> dict[str, int]:
+    """What a forward graph saves, by the names that its backward has for it: the places among its outputs."""
     (nodes,) = gm.graph.output_node().args
-    names = origins(graph)
     return {
-        node.name: names.get(output.value.id, output.value.id)
-        for node, output in zip(nodes, graph.outputs, strict=True)  # type: ignore[arg-type]
+        node.name: place
+        for node, output, place in zip(nodes, graph.outputs, fit.outputs, strict=True)  # type: ignore[arg-type]
         if output.role is Role.saved and isinstance(output.value, Value)
     }
 

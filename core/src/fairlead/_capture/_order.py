@@ -15,7 +15,7 @@ import torch
 
 from fairlead.ir import Graph, Node, Output, Role, ScalarType, Value
 
-__all__ = ["Arrangement", "arranged", "origins"]
+__all__ = ["Arrangement", "arranged"]
 
 _ALIASES = frozenset({"aten.detach.default", "aten.alias.default"})
 
@@ -37,7 +37,7 @@ class Arrangement(NamedTuple):
         return all(i == k for k, i in enumerate(self.inputs)) and all(i == k for k, i in enumerate(self.outputs))
 
 
-def origins(graph: Graph) -> dict[int, int]:
+def _origins(graph: Graph) -> dict[int, int]:
     """For each value that is but another name of one, the id of that one.
 
     So is a copy that is saved, of what an op computed and nobody gets who could write to it.
@@ -82,9 +82,10 @@ def arranged(graph: Graph, twins: Mapping[int, int], forward: Sequence[int] = ()
     graph, the ``inputs`` of its forward, whose gradients follow the same order.
     """
     graph = _without_twins(graph, twins)
-    inputs = _by_first_use(graph, frozenset(twins))
+    names = _origins(graph)
+    inputs = _by_first_use(graph, names, frozenset(twins))
     new = {old: index for index, old in enumerate(inputs)}
-    outputs, picks = _gradients(graph, forward) if forward else _outputs(graph, new)
+    outputs, picks = _gradients(graph, forward) if forward else _outputs(graph, names, new)
     symbols = tuple(msgspec.structs.replace(s, source=(new[s.source[0]], s.source[1])) for s in graph.symbols)
     whole = msgspec.structs.replace(
         graph,
@@ -114,9 +115,8 @@ def _replaced(argument: Any, values: Mapping[int, Value]) -> Any:
     return values.get(argument.id, argument) if isinstance(argument, Value) else argument
 
 
-def _by_first_use(graph: Graph, left_out: frozenset[int]) -> tuple[int, ...]:
+def _by_first_use(graph: Graph, names: Mapping[int, int], left_out: frozenset[int]) -> tuple[int, ...]:
     """The inputs as the nodes first read them: integers before, constants of the graph after."""
-    names = origins(graph)
     use: dict[int, int] = {}
     for node in graph.nodes:
         if node.op not in _ALIASES:
@@ -136,9 +136,10 @@ def _by_first_use(graph: Graph, left_out: frozenset[int]) -> tuple[int, ...]:
     return tuple(sorted((i for i in range(len(graph.inputs)) if i not in left_out), key=key))
 
 
-def _outputs(graph: Graph, new: Mapping[int, int]) -> tuple[tuple[Output, ...], tuple[int, ...]]:
+def _outputs(
+    graph: Graph, names: Mapping[int, int], new: Mapping[int, int]
+) -> tuple[tuple[Output, ...], tuple[int, ...]]:
     """Mutations in the order of their inputs, what the user gets, and what is saved: once, and as it is computed."""
-    names = origins(graph)
     defined = {v.id: v for v in (*(i.value for i in graph.inputs), *_results(graph.nodes))}
     places = {id_: place for place, id_ in enumerate(defined)}
     keys: list[tuple[int, int]] = []

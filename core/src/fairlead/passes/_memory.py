@@ -119,9 +119,8 @@ def show_views(graph: Graph) -> Graph:
     seen = seen_by_outputs(graph)
     shown = {id(n) for n in graph.nodes if is_view(n.op) and any(r is not None and r.id in seen for r in n.results)}
     read = {v.id for n in graph.nodes if id(n) not in shown for v in n.operands()}
-    for node in reversed(
-        graph.nodes
-    ):  # what is read inside too keeps a node of its own, which reads its operand inside
+    # what is read inside too keeps a node of its own, which reads its operand inside
+    for node in reversed(graph.nodes):
         if id(node) in shown and any(r is not None and r.id in read for r in node.results):
             read.update(v.id for v in node.operands())
     own: dict[int, Value] = {}
