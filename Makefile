@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 BACKENDS := backends/onnx backends/inductor backends/onnxrt backends/openvino
-WHEELS := core $(BACKENDS)
+WHEELS := core $(BACKENDS) conformance
 MODELS ?= bert resnet50
 
 .PHONY: help setup test lint unit demo bench matrix fix api docs vendor wheels clean
@@ -55,5 +55,5 @@ clean:    ## remove what the other targets made, the virtual environment too
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --upgrade pip
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --build-constraint constraints.txt --group dev \
-	  --editable './core[torch,numpy,report,models]' $(BACKENDS:%=--editable ./%)
+	  --editable './core[torch,numpy,report,models]' $(BACKENDS:%=--editable ./%) --editable ./conformance
 	touch $@

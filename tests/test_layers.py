@@ -106,6 +106,17 @@ def test_a_wheel_sees_only_what_is_public(name: str) -> None:
         assert others == set(), path
 
 
+def test_conformance_sees_only_what_is_public_and_names_no_backend() -> None:
+    backends = {p.name for p in (REPOSITORY / "backends").iterdir()}
+    for path in files(REPOSITORY / "conformance/src"):
+        core = [m for m in imports(path) if m.split(".")[0] == "fairlead"]
+        assert [m for m in core if any(word.startswith("_") for word in m.split("."))] == [], path
+        others = {m.split(".")[0] for m in imports(path) if m.startswith("fairlead_")} - {"fairlead_conformance"}
+        assert others == set(), path
+        strings = {n.value for n in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(n, ast.Constant)}
+        assert strings & backends == set(), path
+
+
 LOADED = "import sys; import {module}; print(*(m for m in {forbidden!r} if m in sys.modules))"
 
 

@@ -20,7 +20,7 @@ import pytest
 
 FROZEN = Path(__file__).with_name("public_api.txt")
 
-PACKAGES = ("fairlead", "fairlead_onnx")
+PACKAGES = ("fairlead", "fairlead_conformance", "fairlead_onnx")
 
 
 def public_modules() -> list[str]:

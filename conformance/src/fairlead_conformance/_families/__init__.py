@@ -1,0 +1,43 @@
+"""The families of cases: each is a module that lists its cases and runs one.
+
+A family is imported when it is first needed; ``cases()`` is cheap and the same in every process.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Sequence
+from typing import Protocol, cast
+
+from fairlead_conformance._case import Case, Level
+from fairlead_conformance._observation import Observation
+from fairlead_conformance._subject import Subject
+
+__all__ = ["FAMILIES", "Family", "family", "manifest"]
+
+FAMILIES = ("graph",)
+"""The families by name, in the order in which they run."""
+
+
+class Family(Protocol):
+    """What a module of this package has."""
+
+    def cases(self) -> Sequence[Case]:
+        """All cases of the family, by their ids in order."""
+        ...
+
+    def run(self, case: Case, subject: Subject, seen: Observation, /) -> None:
+        """Run one; returns where the backend is right, and raises `Declined` or `Failed` otherwise."""
+        ...
+
+
+@functools.cache
+def family(name: str) -> Family:
+    """The family of that name."""
+    return cast(Family, importlib.import_module(f"fairlead_conformance._families.{name}"))
+
+
+def manifest(level: Level) -> tuple[Case, ...]:
+    """Every case that a claim of the level covers, in order."""
+    return tuple(case for name in FAMILIES for case in family(name).cases() if case.level <= level)
