@@ -1,0 +1,18 @@
+"""The subcommands, put together. Each is a module with ``register(app)``."""
+
+from __future__ import annotations
+
+import typer
+
+from fairlead_conformance._cli import run
+
+app = typer.Typer(
+    name="fairlead-conformance", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
+)
+for command in (run,):
+    command.register(app)
+
+
+@app.callback()
+def conformance() -> None:
+    """What a backend wheel has to do right."""
