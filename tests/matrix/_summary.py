@@ -11,7 +11,7 @@ import torch
 from fairlead._torch_types import TORCH_DTYPES
 from fairlead.interpret import restride
 from fairlead.ir import Graph, TensorType
-from fairlead.ir._random import Distribution, Integers, Normal, Uniform, describe, draw
+from fairlead.ir.random import Distribution, Integers, Normal, Uniform, describe, draw
 from fairlead.ir._tensors import tensor_data
 
 __all__ = ["Summary", "agree", "described", "drawn", "summary"]

@@ -1,4 +1,4 @@
-"""Weights from a random specification: a graph travels without its weights, and still computes the same everywhere.
+"""Tensors from a random specification: a graph travels without its tensors, and still computes the same everywhere.
 
 Word ``i`` of tensor ``t`` under seed ``s`` is ``mix(mix(s + (t + 1)*G) + (i + 1)*G)`` in 64-bit unsigned arithmetic,
 where ``G = 0x9E3779B97F4A7C15`` and ``mix`` is the output function of SplitMix64 (Steele, Lea and Flood, "Fast
@@ -14,6 +14,9 @@ part first:
 
 in float64, cut off at the largest finite number of the element type and rounded to it, to nearest, ties to even (bf16
 by way of f32).
+
+>>> draw(Integers(-2, 2), seed=0, stream=0, dtype=DType.i8, shape=(8,)).data.cast("b").tolist()
+[-2, 2, -1, 1, 1, 1, -2, 1]
 """
 
 from __future__ import annotations
@@ -27,6 +30,8 @@ import msgspec
 
 from fairlead.ir._model import DType
 from fairlead.ir._tensors import TensorData
+
+__all__ = ["Distribution", "Integers", "Normal", "Uniform", "describe", "draw", "fits"]
 
 _MASK = 2**64 - 1
 _GOLDEN = 0x9E3779B97F4A7C15
