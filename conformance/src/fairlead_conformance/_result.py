@@ -9,7 +9,7 @@ from fairlead_conformance._status import Status
 __all__ = ["Result"]
 
 
-class Result(msgspec.Struct, frozen=True, kw_only=True):
+class Result(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """The outcome of one case. ``detail`` is one line for people; ``check`` names the check that failed.
 
     ``native`` are the ops that the backend ran itself, ``extern`` the torch kernels that it borrowed, ``declined`` the

@@ -1,0 +1,32 @@
+"""Reports on disk: written in every form, read with every field checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from fairlead.errors import ArgumentError
+from fairlead_conformance._report._data import FORMAT, Report
+
+__all__ = ["read_report", "write_report"]
+
+
+def write_report(report: Report, directory: Path) -> Path:
+    """Write ``report.json`` into the directory, which is made where it is missing; gives the path of it."""
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / "report.json"
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n")
+    return path
+
+
+def read_report(path: Path) -> Report:
+    """The report of a file. Raises `fairlead.errors.ArgumentError` where it is not one, and says at which field."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Report)
+    except (OSError, msgspec.DecodeError) as error:
+        raise ArgumentError(
+            f"not a report of conformance: {error}",
+            where=str(path),
+            next=f"give the report.json of a run, in format {FORMAT}; see: fairlead-conformance schema",
+        ) from error

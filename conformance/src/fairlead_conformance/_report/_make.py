@@ -1,0 +1,58 @@
+"""A report of what a run found, and of several runs' reports as one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from fairlead_conformance._case import Case
+from fairlead_conformance._report._data import FORMAT, Judged, KnownFailure, Machine, Pack, Report, Run
+from fairlead_conformance._report._digest import digest, installed_suite
+from fairlead_conformance._report._totals import claim, correct, count, coverage, missing
+from fairlead_conformance._result import Result
+from fairlead_conformance._status import Status
+
+__all__ = ["report_of"]
+
+
+def report_of(
+    cases: Sequence[Case],
+    results: Sequence[Result],
+    *,
+    backend: Judged,
+    machine: Machine,
+    run: Run,
+    pack: Pack | None = None,
+    known: Sequence[KnownFailure] = (),
+    beyond: Sequence[Result] = (),
+) -> Report:
+    """The report of a run over ``cases``, the manifest of its level.
+
+    ``results`` come in any order; a case without one is NOT_RUN. Raises `ValueError` for a result of no case, or two of
+    one, which only a defect of the suite can give.
+    """
+    given = {result.id: result for result in results}
+    if len(given) != len(results) or given.keys() - {case.id for case in cases}:
+        raise ValueError("results that are not one of each case")
+    every = {case.id: given.get(case.id, Result(id=case.id, status=Status.NOT_RUN)) for case in cases}
+    counts = count(list(every.values()))
+    reasons = missing(run, counts)
+    report = Report(
+        format=FORMAT,
+        suite=installed_suite(),
+        pack=pack,
+        backend=backend,
+        machine=machine,
+        run=run,
+        complete=not reasons,
+        reasons=reasons,
+        claim=None if reasons else claim(run, cases, every),
+        correct=correct(counts),
+        coverage=coverage(counts),
+        counts=counts,
+        known=tuple(sorted(known, key=lambda entry: entry.id)),
+        results=tuple(every.values()),
+        beyond=tuple(beyond),
+    )
+    return msgspec.structs.replace(report, digest=digest(report))

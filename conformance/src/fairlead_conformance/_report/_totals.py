@@ -1,0 +1,76 @@
+"""What is counted of results: the two figures, why a run is not complete, and the level that it supports."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Mapping, Sequence
+
+from fairlead_conformance._case import Case, Level
+from fairlead_conformance._report._data import Figure, Run, Shard
+from fairlead_conformance._result import Result
+from fairlead_conformance._status import Status
+
+__all__ = ["claim", "correct", "count", "coverage", "missing"]
+
+
+def count(results: Sequence[Result]) -> dict[Status, int]:
+    """How many results have each status, in the order of `Status`."""
+    found = collections.Counter(result.status for result in results)
+    return {status: found[status] for status in Status}
+
+
+def correct(counts: Mapping[Status, int]) -> Figure:
+    """Passes, of everything that the backend took on."""
+    failed = sum(n for status, n in counts.items() if status.failed)
+    return Figure(part=_passed(counts), whole=_passed(counts) + failed + counts[Status.KNOWN_FAIL])
+
+
+def coverage(counts: Mapping[Status, int]) -> Figure:
+    """Passes, of all cases."""
+    return Figure(part=_passed(counts), whole=sum(counts.values()))
+
+
+def _passed(counts: Mapping[Status, int]) -> int:
+    return counts[Status.PASS_NATIVE] + counts[Status.PASS_EXTERN]
+
+
+def missing(run: Run, counts: Mapping[Status, int]) -> tuple[str, ...]:
+    """Why the run is not complete, a line each: what the runner knows, and what the results show."""
+    reasons = list(run.incomplete)
+    if absent := _absent(run.shards):
+        reasons.append(f"shards missing: {', '.join(map(str, absent))}")
+    if lost := counts[Status.NOT_RUN]:
+        reasons.append(f"{lost} of {sum(counts.values())} cases were not run")
+    if errors := counts[Status.HARNESS_ERROR]:
+        reasons.append(f"{errors} cases met a defect of the suite itself")
+    if not sum(counts.values()):
+        reasons.append("the level has no cases")
+    return tuple(reasons)
+
+
+def _absent(shards: Sequence[Shard]) -> list[Shard]:
+    of = max((shard.of for shard in shards), default=1)
+    present = {shard.index for shard in shards}
+    return [Shard(index=i, of=of) for i in range(1, of + 1) if i not in present]
+
+
+def claim(run: Run, cases: Sequence[Case], results: Mapping[str, Result]) -> Level | None:
+    """The highest level that the results support, None for none; only a complete run supports any.
+
+    A level is supported where every level below it is, none of its cases failed, every mandatory one passed, and at
+    least one case of its own passed: who declines everything has shown nothing. A known failure of a case that is not
+    mandatory does not stand in the way; the figure ``correct`` tells of it.
+    """
+    reached = None
+    for level in Level:
+        own = [case for case in cases if case.level is level]
+        if level > run.level or not all(_stands(case, results[case.id].status) for case in own):
+            break
+        if own and not any(results[case.id].status.passed for case in own):
+            break
+        reached = level if own else reached
+    return reached
+
+
+def _stands(case: Case, status: Status) -> bool:
+    return status.passed or (status in (Status.DECLINED, Status.KNOWN_FAIL) and not case.mandatory)
