@@ -75,6 +75,12 @@ class Site:
         self.package(f"vendor_{name}", source or BACKEND.format(name=name), capabilities)
         self.wheel(f"vendor-{name}", "2.0", {"fairlead.backends": {name: f"vendor_{name}:backend"}})
 
+    def command(self, name: str, source: str) -> None:
+        """A wheel ``tool-<name>`` 1.5 whose subcommand is the function ``command`` of the module ``tool_<name>``."""
+        module = f"tool_{name}"
+        self.package(module, source, None)
+        self.wheel(f"tool-{name}", "1.5", {"fairlead.commands": {name: f"{module}:command"}})
+
     def plugin(self, name: str, source: str) -> None:
         """A wheel ``plugin-<name>`` 1.5 whose plugin is the module ``plugin_<name>``."""
         self.package(f"plugin_{name}", source, None)
@@ -87,7 +93,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     folder = tmp_path / "site"
     folder.mkdir()
     monkeypatch.syspath_prepend(folder)
-    monkeypatch.setenv("PYTHONPATH", str(folder))
+    monkeypatch.setenv("PYTHONPATH", str(folder), prepend=os.pathsep)
     yield Site(folder)
     for name, module in list(sys.modules.items()):
         if str(getattr(module, "__file__", None) or "").startswith(str(folder)):

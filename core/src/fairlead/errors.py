@@ -32,7 +32,8 @@
     │   └── VerificationError           FL603  a graph that breaks a rule of the IR
     └── ToolError
         ├── ModelNotFoundError          FL701  a MODEL argument that names nothing
-        └── ExtraMissingError           FL702  a package that an extra of Fairlead's installs is needed
+        ├── ExtraMissingError           FL702  a package that an extra of Fairlead's installs is needed
+        └── CommandNotFoundError        FL703  the command line has no subcommand of that name
 
 A message has three lines: what happened, from where (the wheel and its version, the file, the user's line), and what
 to do next.
@@ -51,6 +52,7 @@ __all__ = [
     "BackendNotReadyError",
     "BackendVersionError",
     "CaptureError",
+    "CommandNotFoundError",
     "CompileError",
     "DeviceError",
     "ExecutionError",
@@ -274,3 +276,9 @@ class ExtraMissingError(ToolError):
     """What was asked needs a package that one of Fairlead's extras installs."""
 
     code = "FL702"
+
+
+class CommandNotFoundError(ToolError):
+    """A subcommand that neither core nor an installed wheel has; the message names the wheel that would bring it."""
+
+    code = "FL703"

@@ -8,8 +8,11 @@ from typing import Annotated
 import typer
 
 from fairlead._cli import Invocation, backends, capture, compare, diff, doctor, op, replay, show, verify
+from fairlead._cli.commands import Commands
 
-app = typer.Typer(name="fairlead", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+app = typer.Typer(
+    name="fairlead", cls=Commands, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
+)
 backends.register(app)
 doctor.register(app)
 for command in (compare, capture, show, replay, verify, diff, op):
