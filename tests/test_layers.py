@@ -129,6 +129,7 @@ LOADED = "import sys; import {module}; print(*(m for m in {forbidden!r} if m in 
         ("fairlead.registry", ("torch", "numpy", "typer")),
         ("fairlead._cli", ("torch", "typer", "rich")),
         ("fairlead._cli.app", ("torch", "numpy")),
+        ("fairlead_conformance", ("torch", "numpy", "pytest")),
         *((f"fairlead_{name}", sdks) for name, sdks in SDKS.items()),
     ],
 )
