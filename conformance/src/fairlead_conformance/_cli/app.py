@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import typer
 
-from fairlead_conformance._cli import run
+from fairlead_conformance._cli import run, schema, verify
 
 app = typer.Typer(
     name="fairlead-conformance", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
 )
-for command in (run,):
+for command in (run, verify, schema):
     command.register(app)
 
 

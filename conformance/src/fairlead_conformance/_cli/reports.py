@@ -1,0 +1,33 @@
+"""What the subcommands that read reports share: how a report is given, and how one is checked before it is used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from fairlead.errors import ArgumentError
+from fairlead_conformance._report import Problem, Report, read_report, verify
+
+ReportArgument = typer.Argument(metavar="REPORT", help="A report.json, or the directory it is in.", show_default=False)
+ReportsArgument = typer.Argument(metavar="REPORTS", help="Files or directories, as above.", show_default=False)
+OutOption = typer.Option("-o", "--output", help="Where to write.", show_default=False)
+
+
+def problems_of(path: Path) -> tuple[Report, tuple[Problem, ...]]:
+    """A report, and what is wrong with it."""
+    file = path / "report.json" if path.is_dir() else path
+    report = read_report(file)
+    return report, verify(file.read_bytes())
+
+
+def verified(path: Path) -> Report:
+    """A report that has no problem; raises `fairlead.errors.ArgumentError` for another."""
+    report, wrong = problems_of(path)
+    if wrong:
+        raise ArgumentError(
+            f"a report that cannot be trusted: {wrong[0].rule}: {wrong[0].what}",
+            where=f"{path}, with {len(wrong)} problems",
+            next=f"see all of them: fairlead-conformance verify {path}",
+        )
+    return report
