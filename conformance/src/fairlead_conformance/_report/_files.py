@@ -8,13 +8,25 @@ import msgspec
 
 from fairlead.errors import ArgumentError
 from fairlead_conformance._report._data import FORMAT, Report
+from fairlead_conformance._report._html import to_html
+from fairlead_conformance._report._junit import to_junit
+from fairlead_conformance._report._markdown import to_markdown
 
 __all__ = ["read_report", "write_report"]
 
 
 def write_report(report: Report, directory: Path) -> Path:
-    """Write ``report.json`` into the directory, which is made where it is missing; gives the path of it."""
+    """Write the report into a directory, which is made where it is missing, and give the path of its JSON.
+
+    ``report.json`` for programs, ``junit.xml`` and ``summary.md`` for a CI, ``report.html`` for people.
+    """
     directory.mkdir(parents=True, exist_ok=True)
+    for name, text in (
+        ("junit.xml", to_junit(report)),
+        ("summary.md", to_markdown(report)),
+        ("report.html", to_html(report)),
+    ):
+        (directory / name).write_text(text, "utf-8")
     path = directory / "report.json"
     path.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n")
     return path

@@ -53,6 +53,10 @@ class Bar(msgspec.Struct, frozen=True):
     counts: dict[str, int]
 
     @property
+    def passed(self) -> int:
+        return self.counts["native"] + self.counts["extern"]
+
+    @property
     def total(self) -> int:
         return sum(self.counts.values())
 
