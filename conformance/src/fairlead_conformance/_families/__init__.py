@@ -16,7 +16,7 @@ from fairlead_conformance._subject import Subject
 
 __all__ = ["FAMILIES", "Family", "family", "manifest"]
 
-FAMILIES = ("graph",)
+FAMILIES = ("graph", "semantics")
 """The families by name, in the order in which they run."""
 
 

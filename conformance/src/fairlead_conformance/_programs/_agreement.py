@@ -1,0 +1,60 @@
+"""Whether a tensor has eager's values: exactly where they are integers, within rounding of float64 otherwise."""
+
+from __future__ import annotations
+
+import torch
+
+from fairlead_conformance._observation import Failed, Observation
+from fairlead_conformance._status import Status
+
+__all__ = ["agree"]
+
+_ROUNDINGS = {torch.float16: 4.0, torch.bfloat16: 4.0}
+"""Roundings of the largest value that are nobody's fault, where it is not `_MANY`: long sums are of float32."""
+
+_MANY = 16.0
+
+
+def agree(
+    got: torch.Tensor,
+    eager: torch.Tensor,
+    exact: torch.Tensor | None,
+    what: str,
+    seen: Observation,
+    status: Status = Status.FAIL_MISMATCH,
+) -> None:
+    """Raise `Failed` unless ``got`` is at most four times as far from ``exact`` as eager, and a few roundings.
+
+    ``exact`` is eager's result in float64; without it eager itself is the truth. Integers and booleans are eager's.
+    """
+    seen.compared += got.numel()
+    got, eager = got.detach(), eager.detach()
+    if not (got.is_floating_point() or got.is_complex()):
+        if wrong := int((got != eager).sum()):
+            raise Failed(status, "values", f"{what}: {wrong} of {got.numel()} values are not eager's")
+        return
+    allowed = _allowed(eager, exact)
+    wide = torch.complex128 if got.is_complex() else torch.float64
+    truth = (eager if exact is None else exact.detach()).to(wide)
+    error = torch.where(_same(got, eager), 0.0, (got.to(wide) - truth).abs())
+    if wrong := int((~(error <= allowed)).sum()):
+        worst = float(error.nan_to_num(float("inf")).max())
+        detail = f"{what}: {wrong} of {got.numel()} values are off by up to {worst:.3g}; {allowed:.3g} is allowed"
+        raise Failed(status, "values", detail)
+
+
+def _allowed(eager: torch.Tensor, exact: torch.Tensor | None) -> float:
+    roundings = _ROUNDINGS.get(eager.dtype, _MANY) * torch.finfo(eager.dtype).eps
+    if exact is None:
+        return 4 * roundings * _largest(eager)
+    exact = exact.detach()
+    return 4 * _largest(eager.to(exact.dtype) - exact) + roundings * _largest(exact)
+
+
+def _largest(tensor: torch.Tensor) -> float:
+    finite = tensor[tensor.isfinite()].abs()
+    return float(finite.max()) if finite.numel() else 0.0
+
+
+def _same(got: torch.Tensor, eager: torch.Tensor) -> torch.Tensor:
+    return (got == eager) | (got.isnan() & eager.isnan())
