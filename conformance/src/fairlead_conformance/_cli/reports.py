@@ -10,15 +10,17 @@ from fairlead.errors import ArgumentError
 from fairlead_conformance._report import Problem, Report, read_report, verify
 
 ReportArgument = typer.Argument(metavar="REPORT", help="A report.json, or the directory it is in.", show_default=False)
-ReportsArgument = typer.Argument(metavar="REPORTS", help="Files or directories, as above.", show_default=False)
-OutOption = typer.Option("-o", "--output", help="Where to write.", show_default=False)
 
 
 def problems_of(path: Path) -> tuple[Report, tuple[Problem, ...]]:
     """A report, and what is wrong with it."""
-    file = path / "report.json" if path.is_dir() else path
-    report = read_report(file)
-    return report, verify(file.read_bytes())
+    report = opened(path)
+    return report, verify((path / "report.json" if path.is_dir() else path).read_bytes())
+
+
+def opened(path: Path) -> Report:
+    """A report, whoever wrote it, of any version of the suite."""
+    return read_report(path / "report.json" if path.is_dir() else path)
 
 
 def verified(path: Path) -> Report:
