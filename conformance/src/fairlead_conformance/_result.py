@@ -14,6 +14,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     ``native`` are the ops that the backend ran itself, ``extern`` the torch kernels that it borrowed, ``declined`` the
     reason for each op that it refused. ``compared`` counts elements that were compared. ``seconds`` is wall time.
+    ``output`` is the end of what was printed meanwhile, kept where the case did not pass.
     """
 
     id: str
@@ -25,3 +26,4 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     declined: dict[str, str] = {}
     compared: int = 0
     seconds: float = 0.0
+    output: str = ""

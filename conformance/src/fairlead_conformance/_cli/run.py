@@ -1,13 +1,19 @@
-"""``fairlead-conformance run``: the cases of a level against a backend."""
+"""``fairlead-conformance run``, which is also ``fairlead conform``: the cases of a level against a backend."""
 
 from __future__ import annotations
 
+import secrets
+import sys
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
+from fairlead.errors import ArgumentError
 from fairlead_conformance._case import Level
-from fairlead_conformance._execute import execute
-from fairlead_conformance._families import manifest
-from fairlead_conformance._subject import Subject
+from fairlead_conformance._run import Isolation, Session, Settings, Shard, duration, pool_of, seed_of, size
+
+WHAT, HOW = "Which cases", "How they run"
 
 
 def register(app: typer.Typer) -> None:
@@ -15,9 +21,69 @@ def register(app: typer.Typer) -> None:
     app.command(no_args_is_help=True)(run)
 
 
-def run(name: str, level: str = "L1", seed: int = 0) -> None:
-    """Run the cases of a level against a backend."""
-    subject = Subject(name, seed=seed)
-    for case in manifest(Level[level]):
-        result = execute(case, subject)
-        typer.echo(f"{result.status} {result.id} {result.detail}")
+def run(
+    name: Annotated[str, typer.Argument(help="The backend, by the name of its entry point.")],
+    level: Annotated[str, typer.Option(help="L0 to L4; each has the cases of those below it.")] = "L1",
+    family: Annotated[list[str], typer.Option(help="Only this family; may be repeated.", rich_help_panel=WHAT)] = [],  # noqa: B006 - typer's
+    expression: Annotated[
+        str, typer.Option("-k", help="Only ids that match, as pytest's -k.", rich_help_panel=WHAT)
+    ] = "",
+    case_id: Annotated[
+        list[str], typer.Option("--id", help="Only this case; may be repeated.", rich_help_panel=WHAT)
+    ] = [],  # noqa: B006
+    shard: Annotated[
+        str, typer.Option(help="k/n: the k-th of n parts that take equally long.", rich_help_panel=WHAT)
+    ] = "1/1",
+    seed: Annotated[int | None, typer.Option(help="Of all random inputs; drawn and recorded where not given.")] = None,
+    report: Annotated[Path | None, typer.Option(help="A folder for the log and the report.")] = None,
+    resume: Annotated[bool, typer.Option(help="Go on with the run in that folder.")] = False,
+    known_failures: Annotated[Path | None, typer.Option(help="Instead of known-failures.toml in the wheel.")] = None,
+    workers: Annotated[int, typer.Option(help="Processes at once; 0 for one a core.", rich_help_panel=HOW)] = 0,
+    isolate: Annotated[
+        Isolation, typer.Option(help="Which cases share a process.", rich_help_panel=HOW)
+    ] = Isolation.auto,
+    timeout: Annotated[str, typer.Option(help="For each case, as 60s or 2m.", rich_help_panel=HOW)] = "60s",
+    memory: Annotated[str, typer.Option(help="For each worker, as 4g.", rich_help_panel=HOW)] = "4g",
+    collect: Annotated[bool, typer.Option("--collect", help="List the cases, and run none.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report's figures as JSON.")] = False,
+) -> None:
+    """Run the cases of a level against a backend, each at no one's expense but its own.
+
+    Exit status 0: nothing failed; 1: something did, or cases could not be run; 2: it could not be run as asked.
+    """
+    if seed is None:
+        seed = seed_of(report) if resume and report else None
+    settings = Settings(
+        backend=name,
+        level=_level(level),
+        seed=secrets.randbits(31) if seed is None else seed,
+        families=tuple(family),
+        expression=expression,
+        ids=tuple(case_id),
+        shard=Shard.parse(shard),
+        workers=workers,
+        isolate=isolate,
+        timeout=duration(timeout),
+        memory=size(memory),
+    )
+    session = Session(settings, folder=report, resume=resume, known=known_failures, command=sys.argv)
+    if collect:
+        for case in session.selected:
+            print(case.id)
+        return
+    with pool_of(settings) as pool:
+        pool.submit(session.open)
+        for result in pool.results():
+            result = session.note(result)
+            print(result.status, result.id, result.detail)
+        session.ready = pool.ready
+    session.close()
+    session.report()
+    raise typer.Exit(1 if session.red else 0)
+
+
+def _level(text: str) -> Level:
+    try:
+        return Level[text.upper()]
+    except KeyError:
+        raise ArgumentError(f"{text!r} is no level", where="--level", next="one of L0, L1, L2, L3, L4") from None

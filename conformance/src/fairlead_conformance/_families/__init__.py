@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import os
 from collections.abc import Sequence
 from typing import Protocol, cast
 
@@ -14,10 +15,14 @@ from fairlead_conformance._case import Case, Level
 from fairlead_conformance._observation import Observation
 from fairlead_conformance._subject import Subject
 
-__all__ = ["FAMILIES", "Family", "family", "manifest"]
+__all__ = ["FAMILIES", "OTHER_FAMILIES", "Family", "family", "manifest"]
 
 FAMILIES = ("graph", "semantics")
 """The families by name, in the order in which they run."""
+
+OTHER_FAMILIES = "FAIRLEAD_CONFORMANCE_FAMILIES"
+"""Modules, separated by commas, that stand in for the families where the suite itself is tested; in the environment, so
+that every process sees the same. Such a run is never complete."""
 
 
 class Family(Protocol):
@@ -35,9 +40,16 @@ class Family(Protocol):
 @functools.cache
 def family(name: str) -> Family:
     """The family of that name."""
-    return cast(Family, importlib.import_module(f"fairlead_conformance._families.{name}"))
+    return cast(Family, importlib.import_module(_modules()[name]))
 
 
 def manifest(level: Level) -> tuple[Case, ...]:
     """Every case that a claim of the level covers, in order."""
-    return tuple(case for name in FAMILIES for case in family(name).cases() if case.level <= level)
+    return tuple(case for name in _modules() for case in family(name).cases() if case.level <= level)
+
+
+def _modules() -> dict[str, str]:
+    """The module of each family, by its name."""
+    if other := os.environ.get(OTHER_FAMILIES):
+        return {name.rpartition(".")[2]: name for name in other.split(",")}
+    return {name: f"fairlead_conformance._families.{name}" for name in FAMILIES}

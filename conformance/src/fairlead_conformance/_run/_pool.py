@@ -1,0 +1,210 @@
+"""Runs cases in worker processes, so that whatever a backend does to its process costs one case.
+
+There is no thread: whoever wants a result moves the pool on until it is there.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import shutil
+import sys
+import tempfile
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import TracebackType
+
+import msgspec
+
+from fairlead.errors import ToolError
+from fairlead_conformance._case import Case
+from fairlead_conformance._result import Result
+from fairlead_conformance._run._messages import Done, Loading, Message, Ready, Setup
+from fairlead_conformance._run._process import Phase, Process
+from fairlead_conformance._run._settings import Isolation, Settings, cores
+from fairlead_conformance._status import Status
+
+__all__ = ["Pool"]
+
+TICK = 0.05
+"""Seconds between looks at the clock and at memory."""
+
+START = 300.0
+"""Seconds that Python and torch may take to start; no backend's code runs before."""
+
+LOADS = 2
+"""So many workers in a row that end while they import the backend, and no more are started."""
+
+LOSSES = 50
+"""So many cases in a row that end their process, and the rest is not run."""
+
+LEAVE = 2.0
+"""Seconds that a worker may take to end by itself."""
+
+
+class Pool:
+    """Workers for one subject. Leaving the context ends them, and removes their temporary files.
+
+    `submit` cases; then iterate over `results` or ask for one by its id. Every case that was submitted gets one.
+    ``ready`` is what the last worker said of the backend.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.ready = Ready()
+        self._settings = settings
+        self._setup = Setup(settings.backend, settings.seed, settings.device)
+        self._folder = Path(tempfile.mkdtemp(prefix="fairlead-conformance-"))
+        self._selector = selectors.DefaultSelector()
+        self._processes: list[Process] = []
+        self._waiting: deque[Case] = deque()
+        self._results: dict[str, Result] = {}
+        self._started = self._failed_loads = self._losses = 0
+
+    def __enter__(self) -> Pool:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def submit(self, cases: Iterable[Case]) -> None:
+        """More cases to run, after those that wait."""
+        self._waiting.extend(cases)
+
+    def results(self) -> Iterator[Result]:
+        """The results as they come, until no case is left."""
+        while self._results or self._waiting or self._busy:
+            while not self._results:
+                self._move()
+            yield self._results.pop(next(iter(self._results)))
+
+    def result(self, case_id: str) -> Result:
+        """The result of a case that was submitted."""
+        while case_id not in self._results:
+            self._move()
+        return self._results.pop(case_id)
+
+    def close(self) -> None:
+        """End all workers. What was not run has no result."""
+        for process in self._processes:
+            if process.phase is Phase.idle:
+                process.retire()
+        for process in self._processes:
+            process.kill(after=LEAVE if process.phase is Phase.ending else 0)
+        self._processes.clear()
+        self._selector.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    @property
+    def _busy(self) -> int:
+        return sum(process.phase is Phase.busy for process in self._processes)
+
+    def _move(self) -> None:
+        """Start what is missing, give out cases, and wait for news, no longer than a tick."""
+        self._start()
+        for key, _ in self._selector.select(TICK):
+            key.data.read(key.fd)
+        for key in list(self._selector.get_map().values()):
+            if key.fd not in key.data.descriptors:
+                self._selector.unregister(key.fd)
+        for process in list(self._processes):
+            for message in process.messages:
+                self._note(process, message)
+            process.messages.clear()
+            if loss := self._loss(process):
+                self._remove(process)
+                self._charge(process, *loss)
+
+    def _start(self) -> None:
+        """As many workers as there is work for, and a case for each that has none."""
+        present = sum(process.phase is not Phase.ending for process in self._processes)
+        for _ in range(min(self._settings.processes, len(self._waiting) + self._busy) - present):
+            self._started += 1
+            process = Process(self._setup, self._folder / str(self._started), self._environment())
+            self._processes.append(process)
+            for descriptor in process.descriptors:
+                self._selector.register(descriptor, selectors.EVENT_READ, process)
+        for process in self._processes:
+            if process.phase is Phase.idle and self._waiting:
+                process.give(self._waiting.popleft())
+
+    def _environment(self) -> dict[str, str]:
+        threads = str(max(cores() // self._settings.processes, 1))
+        return {"OMP_NUM_THREADS": threads, "HF_HUB_OFFLINE": "1", **os.environ, "PYTHONFAULTHANDLER": "1"}
+
+    def _note(self, process: Process, message: Message) -> None:
+        match message:
+            case Loading():
+                process.phase, process.since = Phase.loading, time.monotonic()
+            case Ready():
+                process.phase, self._failed_loads = Phase.idle, 0
+                self.ready = message
+            case Done(result) if process.case is not None and result.id == process.case.id:
+                self._losses = 0
+                self._settle(result if result.status.passed else msgspec.structs.replace(result, output=process.output))
+                process.phase, process.case = Phase.idle, None
+                if self._settings.isolate is Isolation.case:
+                    process.retire()
+            case Done():
+                process.end = process.end or "it answered what it was not asked"
+
+    def _loss(self, process: Process) -> tuple[Status, str] | None:
+        """Why the worker cannot go on, if so."""
+        late = time.monotonic() - process.since
+        limit = {Phase.starting: START, Phase.ending: LEAVE, Phase.idle: late}.get(
+            process.phase, self._settings.timeout
+        )
+        if process.end:
+            return Status.FAIL_CRASH, process.end
+        if late > limit:
+            return Status.FAIL_TIMEOUT, f"took longer than {limit:g} seconds"
+        if (held := process.memory()) > self._settings.memory:
+            return Status.FAIL_CRASH, f"memory: its process grew to {held / 2**30:.1f} GiB"
+        return None
+
+    def _remove(self, process: Process) -> None:
+        for descriptor in process.descriptors:
+            self._selector.unregister(descriptor)
+        self._processes.remove(process)
+        process.kill()
+
+    def _charge(self, process: Process, status: Status, why: str) -> None:
+        """What follows from the loss of a worker: for its case, or for all cases where it is no single one's doing."""
+        if process.phase is Phase.starting:
+            raise ToolError(
+                f"a worker does not start: {why}",
+                where=process.output or sys.executable,
+                next=f"run: {sys.executable} -c 'import torch, fairlead_conformance'",
+            )
+        if process.phase is Phase.loading:
+            self._failed_loads += 1
+            if self._failed_loads == LOADS:
+                self._abandon(Status.FAIL_IMPORT, "loads", f"importing it: {why}", process.output)
+            return
+        if process.case is not None:
+            before = f", after {process.cases - 1} other cases in it" if process.cases > 1 else ""
+            self._settle(
+                Result(
+                    id=process.case.id,
+                    status=status,
+                    check="survives",
+                    detail=why + (before if status is Status.FAIL_CRASH else ""),
+                    output=process.output,
+                    seconds=time.monotonic() - process.since,
+                )
+            )
+            self._losses += 1
+            if self._losses == LOSSES:
+                self._abandon(Status.NOT_RUN, "", f"{LOSSES} cases in a row ended their process")
+
+    def _settle(self, result: Result) -> None:
+        self._results[result.id] = result
+
+    def _abandon(self, status: Status, check: str, detail: str, output: str = "") -> None:
+        while self._waiting:
+            self._settle(
+                Result(id=self._waiting.popleft().id, status=status, check=check, detail=detail, output=output)
+            )

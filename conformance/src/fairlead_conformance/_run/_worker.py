@@ -1,0 +1,91 @@
+"""A worker: imports torch and the backend once, then runs the cases that it is given, in this process.
+
+``python -m fairlead_conformance._run._worker REQUESTS RESULTS``, two descriptors. Whatever the backend prints goes
+elsewhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+from typing import NoReturn
+
+import msgspec
+
+from fairlead.registry import registry
+from fairlead_conformance._case import Case
+from fairlead_conformance._execute import execute
+from fairlead_conformance._result import Result
+from fairlead_conformance._run._messages import LOST_CHANNEL, Done, Loading, Message, Ready, Setup
+from fairlead_conformance._status import Status
+from fairlead_conformance._subject import Subject
+
+__all__ = ["main", "outcome"]
+
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
+
+
+def main(requests: int, results: int) -> None:
+    """Serve until the session closes ``requests``."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    import torch  # noqa: F401 - once, before any case is timed
+
+    own = os.getpid()
+    with open(requests, "rb", closefd=False) as lines:
+        setup = msgspec.json.decode(lines.readline(), type=Setup)
+        subject = Subject(setup.backend, seed=setup.seed, device=setup.device)
+        _say(results, Loading())
+        _say(results, Ready(_versions(subject)))
+        for line in lines:
+            result = outcome(msgspec.json.decode(line, type=Case), subject)
+            if os.getpid() != own:  # a process that the backend forked and let return into our code
+                os._exit(0)
+            if not result.status.passed:
+                _flush()
+            _say(results, Done(result))
+
+
+def _versions(subject: Subject) -> dict[str, str]:
+    try:
+        _ = subject.backend
+        return dict(registry.probe(subject.name).versions)
+    except BaseException:  # foreign code; each case says so for itself
+        return {}
+
+
+def outcome(case: Case, subject: Subject) -> Result:
+    """The result of one case, even where the backend tries to end the process from Python."""
+    try:
+        return execute(case, subject)
+    except BaseException as error:
+        what = type(error).__name__
+        return Result(id=case.id, status=Status.FAIL_CRASH, check="survives", detail=f"{what} escaped: {error}")
+
+
+def _flush() -> None:
+    """What was printed so far leaves the buffers, C's as well, so that it is shown with this case."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+    ctypes.CDLL(None).fflush(None)
+
+
+def _say(results: int, message: Message) -> None:
+    data = msgspec.json.encode(message) + b"\n"
+    try:
+        while data:
+            data = data[os.write(results, data) :]
+    except OSError:
+        _give_up()
+
+
+def _give_up() -> NoReturn:
+    os._exit(LOST_CHANNEL)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,51 @@
+"""Whatever a backend does to its process costs the case in which it does it, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+
+from fairlead_conformance import Result, Status
+
+from .conftest import Conform, left_behind
+
+CRASHES = {
+    "segfault": "its process was ended by SIGSEGV",
+    "exit_at_once": "its process ended with exit status 3",
+    "allocate": "memory: its process grew to",
+    "leave": "SystemExit escaped",
+    "interrupt": "KeyboardInterrupt escaped",
+    "close_descriptors": "it closed the descriptors of its process",
+    "kill_the_parent": "it killed the process above it",
+    "kill_the_group": "its process was ended by SIGKILL",
+    "abandon_a_grandchild": "its process was ended by SIGSEGV",
+    "scribble": "it wrote into a descriptor that is not its own",
+}
+
+SURVIVES = ("flood", "leave_children", "return_twice", "leave_files", "behave")
+
+
+def test_what_a_backend_does_to_its_process_costs_that_case_alone(
+    conform: Conform, logged: Callable[[], dict[str, Result]], tmp_path: Path
+) -> None:
+    names = (*CRASHES, "hang", *SURVIVES)
+    ended = conform(names, "--timeout", "3s", "--memory", "1g", "--workers", "2")
+    results = logged()
+    assert ended.returncode == 1, ended.stderr
+    assert set(results) == set(names)
+    assert {name for name in names if results[name].status is Status.FAIL_CRASH} == set(CRASHES)
+    assert {name: results[name].detail for name in CRASHES if CRASHES[name] not in results[name].detail} == {}
+    assert results["hang"].status is Status.FAIL_TIMEOUT
+    assert [results[name].status for name in SURVIVES] == [Status.PASS_NATIVE] * len(SURVIVES)
+    assert "last words" in results["exit_at_once"].output
+    assert "segfault" in results["segfault"].output  # Python's own account of where it was
+    assert _left(tmp_path) == []
+    assert list(tmp_path.glob("fairlead-conformance-*")) == []
+
+
+def _left(tmp_path: Path) -> list[str]:
+    """Processes that a case started, and that are still there."""
+    wanted = ["sleep", left_behind(tmp_path)]
+    return [str(process) for process in psutil.process_iter(["cmdline"]) if process.info["cmdline"] == wanted]

@@ -1,0 +1,131 @@
+"""A backend that does what its graph is called, and a family of cases that ask for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+BACKEND = """
+import ctypes, os, signal, subprocess, sys, time
+
+from fairlead.backend import Capabilities, NoOptions, Probe, Support
+
+
+def segfault():
+    ctypes.string_at(0)
+
+def hang():
+    time.sleep(1000)
+
+def exit_at_once():
+    print("last words", flush=True)
+    os._exit(3)
+
+def allocate():
+    held = []
+    while True:
+        held.append(bytearray(b"x" * 2**24))
+
+def flood():
+    for _ in range(100):
+        os.write(1, b"y" * 2**20)
+
+def leave():
+    sys.exit(0)
+
+def interrupt():
+    raise KeyboardInterrupt
+
+def close_descriptors():
+    os.closerange(0, 1000)
+
+def kill_the_parent():
+    os.kill(os.getppid(), signal.SIGKILL)
+    time.sleep(1000)
+
+def kill_the_group():
+    os.kill(0, signal.SIGKILL)
+
+def leave_children():
+    subprocess.Popen(["sleep", os.environ["LEFT_BEHIND"]])
+    subprocess.Popen(["sleep", os.environ["LEFT_BEHIND"]], start_new_session=True)
+
+def abandon_a_grandchild():
+    if os.fork() == 0:
+        os.setsid()
+        subprocess.Popen(["sleep", os.environ["LEFT_BEHIND"]])
+        os._exit(0)
+    os.wait()
+    ctypes.string_at(0)
+
+def return_twice():
+    os.fork()
+
+def scribble():
+    for descriptor in range(3, 30):
+        try:
+            os.write(descriptor, b"no JSON\\n")
+        except OSError:
+            pass
+
+def leave_files():
+    import tempfile
+    tempfile.mkdtemp()
+
+def behave():
+    pass
+
+
+class Backend:
+    name = "hostile"
+    api_version = 1
+    capabilities = Capabilities(devices=("cpu",), dtypes=("f32",))
+    options_type = NoOptions
+
+    def probe(self):
+        return Probe(ok=True, devices=("cpu",), versions={"sdk": "1.2"})
+
+    def supports(self, node):
+        return Support.yes()
+
+    def compile(self, graph, options, constants):
+        globals()[graph.name]()
+
+
+backend = Backend()
+"""
+
+FAMILY = """
+from fairlead.ir import Builder
+from fairlead_conformance import Case, Failed, Level, Status
+
+NAMES = {names!r}
+
+
+def cases():
+    return [Case(id=f"acts/{{name}}/f32/s{{n:03}}", level=Level.L1, dtypes=("f32",)) for n, name in enumerate(NAMES)]
+
+
+def run(case, subject, seen):
+    if case.subject == "decline":
+        from fairlead_conformance import Declined
+        raise Declined({{"aten.sin.default": "no rule"}})
+    if case.subject == "mismatch":
+        raise Failed(Status.FAIL_MISMATCH, "values", "output 0 is wrong")
+    builder = Builder(case.subject)
+    builder.output(builder.input("f32[2]", "x"))
+    subject.backend.compile(builder.graph(), subject.options, {{}})
+    seen.compared += 1
+"""
+
+
+def install(folder: Path, names: tuple[str, ...], source: str = BACKEND) -> None:
+    """A wheel ``vendor-hostile`` 2.0, and the module ``acts``, a family of one case for each name."""
+    package = folder / "vendor_hostile"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(source)
+    (package / "capabilities.toml").write_text('devices = ["cpu"]\ndtypes = ["f32"]\n')
+    info = folder / "vendor_hostile-2.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: vendor-hostile\nVersion: 2.0\n")
+    (info / "entry_points.txt").write_text("[fairlead.backends]\nhostile = vendor_hostile:backend\n")
+    (folder / "acts.py").write_text(FAMILY.format(names=names))
