@@ -17,7 +17,7 @@ setup: .venv/.ready    ## a virtual environment with the repository's wheels, ed
 test: lint unit    ## every check: linter, types, tests
 
 lint: .venv/.ready    ## ruff and mypy --strict
-	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy $(WHEELS:%=%/src)
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy $(WHEELS:%=%/src) tests/wheels/acme/src
 
 unit: .venv/.ready    ## the tests, with the examples in docstrings
 	$(BIN)/python -m pytest -q --doctest-modules $(WHEELS) tests

@@ -15,9 +15,12 @@ import pytest
 
 REPOSITORY = Path(__file__).parent.parent
 
+collect_ignore = ["wheels"]
+"""Wheels of others: their tests run where they are installed."""
+
 PROJECTS = {
     tomllib.loads(path.read_text("utf-8"))["project"]["name"]: path.parent
-    for pattern in ("core", "backends/*", "tests/wheels/*")
+    for pattern in ("core", "backends/*", "conformance", "tests/wheels/*")
     for path in REPOSITORY.glob(f"{pattern}/pyproject.toml")
 }
 """The folder of each wheel, by the name of its distribution."""

@@ -18,7 +18,7 @@ import pytest
 from .conftest import PROJECTS, Run
 
 OURS = sorted(name for name in PROJECTS if name != "fairlead-acme")
-BACKENDS = sorted(name for name in PROJECTS if name not in ("fairlead", "fairlead-onnx"))
+BACKENDS = sorted(name for name in PROJECTS if name not in ("fairlead", "fairlead-onnx", "fairlead-conformance"))
 
 
 def required(distribution: str) -> set[str]:
@@ -75,7 +75,9 @@ def test_a_wheel_carries_what_it_must(wheels: dict[str, Path], name: str) -> Non
         files = set(wheel.namelist())
         text = wheel.read(f"{package}-0.1.0.dist-info/METADATA").decode()
     assert {f"{package}/__init__.py", f"{package}/py.typed", f"{package}-0.1.0.dist-info/licenses/LICENSE"} <= files
-    assert not [file for file in files if "test" in Path(file).parts[-1].partition("testing")[0] or "pyc" in file]
+    tests = {file for file in files if "test" in Path(file).parts[-1].partition("testing")[0]}
+    assert tests <= {"fairlead_conformance/test_cases.py"}, "what `pytest --pyargs` collects is no test of ours"
+    assert not [file for file in files if "pyc" in file]
     header, _, description = text.partition("\n\n")
     assert "License-Expression: Apache-2.0" in header
     assert "Requires-Python: >=3.11" in header

@@ -26,7 +26,7 @@ with torch.no_grad():
 PLACEMENT = """
 placement = compiled.fairlead.placement
 declined = {d.op: (d.backend, d.reason) for d in placement.declines}
-assert declined == {op: ("eager", f"no rule for {op}") for op in ("aten.abs.default", "aten.div.Tensor")}, declined
+assert declined == {"aten.abs.default": ("eager", "no rule for aten.abs.default")}, declined
 assert 0.5 < placement.native_share < 1
 """
 

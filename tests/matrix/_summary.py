@@ -11,8 +11,8 @@ import torch
 from fairlead._torch_types import TORCH_DTYPES
 from fairlead.interpret import restride
 from fairlead.ir import Graph, TensorType
-from fairlead.ir.random import Distribution, Integers, Normal, Uniform, describe, draw
 from fairlead.ir._tensors import tensor_data
+from fairlead.ir.random import Distribution, Integers, Normal, Uniform, describe, draw
 
 __all__ = ["Summary", "agree", "described", "drawn", "summary"]
 

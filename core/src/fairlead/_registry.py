@@ -28,6 +28,9 @@ GROUP = "fairlead.backends"
 FIRST_PARTY = ("eager", "inductor", "onnxrt", "openvino")
 """The backends whose wheel is ``fairlead`` or ``fairlead-<name>``, so that an error can say what to install."""
 
+RESERVED = (*FIRST_PARTY, "conformance", "fairlead", "onnx")
+"""Names that no vendor's backend can have: ``fairlead-<name>`` is a wheel of this project, or would read as one."""
+
 _AT_RUN_TIME = "registered at run time"
 
 

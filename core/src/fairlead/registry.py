@@ -5,6 +5,6 @@
 True
 """
 
-from fairlead._registry import BackendInfo, Registry, Status, Wheel, registry
+from fairlead._registry import RESERVED, BackendInfo, Registry, Status, Wheel, registry
 
-__all__ = ["BackendInfo", "Registry", "Status", "Wheel", "registry"]
+__all__ = ["RESERVED", "BackendInfo", "Registry", "Status", "Wheel", "registry"]

@@ -14,9 +14,9 @@ import msgspec
 from fairlead.errors import ArgumentError, IRFormatError
 from fairlead.ir._messagepack import malformed
 from fairlead.ir._model import DType, Graph, Module, TensorType
-from fairlead.ir.random import Distribution, describe, draw, fits
 from fairlead.ir._safetensors import Tensors, write_tensors
 from fairlead.ir._tensors import TensorData, tensor_data
+from fairlead.ir.random import Distribution, describe, draw, fits
 
 Weights: TypeAlias = Literal["inline", "none", "random"]
 Place: TypeAlias = tuple[int, int]

@@ -1,4 +1,4 @@
-"""The Acme backend: runs a few ops with NumPy, which stands in for a vendor's SDK."""
+"""The Acme backend: runs ten ops with NumPy, which stands in for your SDK."""
 
 from __future__ import annotations
 
@@ -13,12 +13,16 @@ from fairlead.ir import DimExpr, Graph, Node, Value
 if TYPE_CHECKING:
     import torch
 
-# How each op is said in the vendor's words; arguments come in the order of ATen's signature, defaults filled in.
+# How each op is said in your SDK's words; arguments come in the order of ATen's signature, defaults filled in.
 RULES: dict[str, Callable[..., Any]] = {
     "aten.add.Tensor": lambda np, x, y, alpha: np.add(x, np.multiply(y, alpha)),
+    "aten.sub.Tensor": lambda np, x, y, alpha: np.subtract(x, np.multiply(y, alpha)),
     "aten.mul.Tensor": lambda np, x, y: np.multiply(x, y),
-    "aten.relu.default": lambda np, x: np.maximum(x, 0),
+    "aten.div.Tensor": lambda np, x, y: np.divide(x, y),
+    "aten.neg.default": lambda np, x: np.negative(x),
+    "aten.exp.default": lambda np, x: np.exp(x),
     "aten.tanh.default": lambda np, x: np.tanh(x),
+    "aten.relu.default": lambda np, x: np.maximum(x, 0),
     "aten.mm.default": lambda np, x, y: np.matmul(x, y),
     "aten.linear.default": lambda np, x, w, b: np.matmul(x, w.T) + (0 if b is None else b),
 }
@@ -35,7 +39,12 @@ class AcmeExecutable:
 
     fresh_outputs = True
 
-    def __init__(self, graph: Graph, options: AcmeOptions, constants: Mapping[int, torch.Tensor]) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        options: AcmeOptions,
+        constants: Mapping[int, torch.Tensor],
+    ) -> None:
         import numpy
 
         self._np = numpy
@@ -50,7 +59,7 @@ class AcmeExecutable:
         values: dict[int, Any] = dict(self._weights)
         for key, x in zip(free, inputs, strict=True):
             values[key] = x if isinstance(x, int) else np.from_dlpack(x)
-        with np.errstate(over=self._on_error, invalid=self._on_error):
+        with np.errstate(all="ignore", over=self._on_error, invalid=self._on_error):
             for node in self._graph.nodes:
                 arguments = (values[a.id] if isinstance(a, Value) else a for a in node.args)
                 # The graph says what a result is. NumPy promotes by rules of its own: f32 plus an int64 is f64 to it.
@@ -78,7 +87,13 @@ class AcmeBackend:
             return Support.no("a size that is known only at the call")
         return Support.yes()
 
-    def compile(self, graph: Graph, options: AcmeOptions, constants: Mapping[int, torch.Tensor], /) -> AcmeExecutable:
+    def compile(
+        self,
+        graph: Graph,
+        options: AcmeOptions,
+        constants: Mapping[int, torch.Tensor],
+        /,
+    ) -> AcmeExecutable:
         return AcmeExecutable(graph, options, constants)
 
 
