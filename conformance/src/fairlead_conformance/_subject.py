@@ -32,3 +32,8 @@ class Subject:
     def options(self) -> Options:
         """The backend's options at their defaults: what users get is what is judged."""
         return self.backend.options_type()
+
+    @property
+    def numerics(self) -> tuple[str, ...]:
+        """The named ways, declared in the capabilities, in which its numbers are less than the dtype promises."""
+        return self.capabilities.numerics

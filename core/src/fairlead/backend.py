@@ -105,7 +105,10 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     ``devices``: torch device types it runs on. ``dtypes``: the element types of the IR it takes. ``keeps``: composite
     ops that it lowers whole (``"*"`` for all); core decomposes the others. ``bakes_constants``: it gains from knowing
     the weights when it compiles, so core hoists what only they determine and watches them. ``rng``: it draws random
-    numbers itself. ``extern_aten``: torch kernels that it borrows. ``builds_on``: other compilers that it wraps.
+    numbers itself. ``extern_aten``: torch kernels that it borrows. ``builds_on``: other compilers that it wraps;
+    ``torch-inductor`` is torch's own. ``ops``: what it promises to run, as op and dtypes (none for all that it takes);
+    conformance holds it to that. ``numerics``: where its numbers are less than the dtype promises: ``tf32`` (products
+    of float32 in 19 bits), ``ftz`` (numbers that are nearly zero taken for zero).
     """
 
     devices: tuple[str, ...]
@@ -117,6 +120,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     keeps: tuple[str, ...] = ("*",)
     extern_aten: tuple[str, ...] = ()
     builds_on: tuple[str, ...] = ()
+    ops: dict[str, tuple[str, ...]] = {}
+    numerics: tuple[str, ...] = ()
 
     @classmethod
     def of_package(cls, package: str) -> Capabilities:

@@ -45,8 +45,9 @@ __all__ = ["in_clean_thread", "restride", "run", "to_fx", "torch_dtype"]
 def to_fx(graph: Graph) -> torch.fx.GraphModule:
     """The graph as a module that takes one argument for each input and returns a tuple with one item for each output.
 
-    Inputs are tensors of the declared type, or ints. Raises `IRFormatError` for an op that this torch does not have, or
-    that has other parameters.
+    Inputs are tensors of the declared type, or ints. An FX node that runs a node of the graph has it in
+    ``meta["node"]``, and one that gives a value of the graph has that in ``meta["value"]``. Raises `IRFormatError` for
+    an op that this torch does not have, or that has other parameters.
     """
     return _Writer(graph).write()
 
@@ -219,7 +220,7 @@ class _Writer:
         self._results(returned, result)
         for value, copy in zip(node.results[own:], copies, strict=True):
             if value is not None:
-                self.env[value.id] = copy
+                self._bind(value, copy)
 
     def _with_regions(self, node: Node) -> torch.fx.Node:
         free = sorted(symbols_in(*node.regions))
@@ -250,13 +251,18 @@ class _Writer:
         return outcome if isinstance(given, Value) else self.fx.call_function(operator.ne, (outcome, 0))
 
     def _results(self, node: Node, result: torch.fx.Node) -> None:
+        result.meta["node"] = node
         if len(node.results) == 1 and not _returns_list(node.op):
             if node.results[0] is not None:
-                self.env[node.results[0].id] = result
+                self._bind(node.results[0], result)
             return
         for index, value in enumerate(node.results):
             if value is not None:
-                self.env[value.id] = self.fx.call_function(operator.getitem, (result, index))
+                self._bind(value, self.fx.call_function(operator.getitem, (result, index)))
+
+    def _bind(self, value: Value, result: torch.fx.Node) -> None:
+        result.meta["value"] = value
+        self.env[value.id] = result
 
     def _laid_out(self, arg: Any, given: object) -> Any:
         """A value that is read as it lies in memory, with the strides that its type has."""

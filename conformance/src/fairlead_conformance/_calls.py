@@ -1,0 +1,217 @@
+"""A backend's executable for one graph, called several times, and everything that must hold of its results."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+import torch.utils.dlpack
+
+from fairlead.backend import Executable
+from fairlead.interpret import in_clean_thread, torch_dtype
+from fairlead.ir import Graph, dims
+from fairlead_conformance._inputs import copies
+from fairlead_conformance._observation import Failed, Observation
+from fairlead_conformance._oracle import Expected, Reference, compare
+from fairlead_conformance._status import Status
+from fairlead_conformance._subject import Subject
+from fairlead_conformance._witness import Witness, changed, state
+
+__all__ = ["Checked"]
+
+_SEED = 0x5EED
+
+
+class _Call:
+    """One call: what went in, what came out, and copies of both as they were."""
+
+    def __init__(self, inputs: Sequence[Any]) -> None:
+        self.inputs = copies(inputs)
+        self.before = copies(inputs)
+        self.results: list[torch.Tensor] = []
+        self.kept: list[torch.Tensor] = []
+        self.drew = False
+
+
+class Checked:
+    """The checks of one Part, which ``check`` runs in an order that names the cause rather than a consequence."""
+
+    def __init__(self, graph: Graph, reference: Reference, subject: Subject, seen: Observation) -> None:
+        self._graph = graph
+        self._reference = reference
+        self._subject = subject
+        self._seen = seen
+        self._witness = Witness(graph, subject.capabilities, thorough=_is_drawn_by_lot(graph, subject.seed))
+
+    def check(self, inputs: Sequence[Sequence[Any]]) -> None:
+        """Call with each of these inputs, and with the first ones again. Raises `Failed`."""
+        expected = [self._expected(given) for given in inputs]
+        calls = [_Call(given) for given in (*inputs, inputs[0])]
+        executable = self._compiled()
+        self._run(executable, calls)
+        allowed = _shared(self._reference.eager(calls[0].before), calls[0].before)
+        for call, right in zip(calls, [*expected, expected[0]], strict=True):
+            self._types(call)
+            self._inputs_unchanged(call)
+            self._aliases(call, allowed)
+            self._values(call, right)
+        self._kept(executable, calls)
+        self._repeats(calls[0], calls[-1])
+        borrowed = self._witness.borrowed(lambda: self._call(executable, calls[0].inputs))
+        self._witness.note(self._seen, borrowed)
+
+    def _expected(self, inputs: Sequence[Any]) -> list[Expected]:
+        with _seeded():
+            return self._reference.expected(inputs)
+
+    def _compiled(self) -> Executable:
+        subject = self._subject
+        before, modules = state(), len(sys.modules)
+        try:
+            with self._witness.compiling():
+                executable = in_clean_thread(lambda: subject.backend.compile(self._graph, subject.options, {}))
+        except Exception as error:
+            raise Failed(Status.FAIL_COMPILE, "compiles", _said(error)) from error
+        if differing := changed(before, state(), imported=len(sys.modules) > modules):
+            raise Failed(Status.FAIL_STATE, "state", f"compiling changed: {differing}")
+        return executable
+
+    def _run(self, executable: Executable, calls: Sequence[_Call]) -> None:
+        drawn = self._reference.is_drawn
+        before, modules = state(random_numbers=not drawn), len(sys.modules)
+        shapes: set[tuple[object, ...]] = set()
+        for call in calls:
+            shape = tuple(tuple(x.shape) if isinstance(x, torch.Tensor) else x for x in call.inputs)
+            self._one(executable, call, settled=shape in shapes)
+            shapes.add(shape)
+        imported = len(sys.modules) > modules  # by a compiler that waits for the first call
+        if differing := changed(before, state(random_numbers=not drawn), imported=imported):
+            raise Failed(Status.FAIL_STATE, "state", f"running changed: {differing}")
+
+    def _one(self, executable: Executable, call: _Call, *, settled: bool) -> None:
+        failure: Exception | None = None
+        with _seeded() as drew, self._witness.running(settled=settled):
+            try:
+                call.results = self._call(executable, call.inputs)
+                call.kept = [r.detach().clone() for r in call.results]
+                if not executable.fresh_outputs:
+                    call.results = call.kept
+            except Exception as error:
+                failure = error
+        call.drew = drew()
+        self._witness.check()
+        if failure is not None:
+            raise Failed(Status.FAIL_RUN, "runs", _said(failure)) from failure
+
+    def _call(self, executable: Executable, inputs: Sequence[Any]) -> list[torch.Tensor]:
+        with torch.no_grad():
+            results = executable([x for i, x in enumerate(inputs) if i not in executable.baked])
+        return [r if isinstance(r, torch.Tensor) else torch.utils.dlpack.from_dlpack(r) for r in results]
+
+    def _types(self, call: _Call) -> None:
+        declared = [v.tensor for v in self._graph.output_values()]
+        if len(call.results) != len(declared):
+            raise Failed(Status.FAIL_SHAPE, "results", f"{len(call.results)} results, not {len(declared)}")
+        env = self._symbols(call.before)
+        for index, (got, type_) in enumerate(zip(call.results, declared, strict=True)):
+            shape = tuple(dims.evaluate(d, env) for d in type_.shape)
+            if tuple(got.shape) != shape:
+                raise Failed(Status.FAIL_SHAPE, "shape", f"output {index} is {list(got.shape)}, not {list(shape)}")
+            if got.dtype != torch_dtype(type_.dtype):
+                raise Failed(Status.FAIL_DTYPE, "dtype", f"output {index} is {got.dtype}, not {type_.dtype.long_name}")
+
+    def _symbols(self, inputs: Sequence[Any]) -> Mapping[str, int]:
+        return {
+            s.name: inputs[s.source[0]] if s.source[1] is None else inputs[s.source[0]].shape[s.source[1]]
+            for s in self._graph.symbols
+        }
+
+    def _inputs_unchanged(self, call: _Call) -> None:
+        for index, (now, before) in enumerate(zip(call.inputs, call.before, strict=True)):
+            if isinstance(now, torch.Tensor) and not _same_bits(now, before):
+                raise Failed(Status.FAIL_MUTATION, "inputs", f"input {index} was written")
+
+    def _aliases(self, call: _Call, allowed: set[tuple[str, str]]) -> None:
+        """Results may share memory where eager's do, as views do with what they show."""
+        for a, b in _shared(call.results, call.inputs) - allowed:
+            raise Failed(Status.FAIL_ALIAS, "aliases", f"{a} shares memory with {b}")
+
+    def _values(self, call: _Call, expected: Sequence[Expected]) -> None:
+        for index, (got, right) in enumerate(zip(call.kept, expected, strict=True)):
+            compared, problem = compare(got, right, signed_zeros=self._reference.signed_zeros)
+            self._seen.compared += compared
+            if problem:
+                raise Failed(Status.FAIL_MISMATCH, "values", f"output {index}: {problem}")
+
+    def _kept(self, executable: Executable, calls: Sequence[_Call]) -> None:
+        for number, call in enumerate(calls, start=1):
+            for index, (now, then) in enumerate(zip(call.results, call.kept, strict=True)):
+                if not _same_bits(now, then):
+                    what = f"output {index} of call {number} was overwritten by a later call"
+                    raise Failed(Status.FAIL_ALIAS, "first-result-kept", what)
+
+    def _repeats(self, first: _Call, again: _Call) -> None:
+        for index, (a, b) in enumerate(zip(first.kept, again.kept, strict=True)):
+            if not _same_bits(a, b):
+                what = f"output {index} differs between two calls with the same inputs"
+                raise Failed(Status.FAIL_NONDETERMINISM, "repeats", what)
+        if self._reference.is_drawn and not first.drew:
+            raise Failed(Status.FAIL_RNG, "generator", "torch's generator did not move: the next draw is the same")
+
+
+@contextlib.contextmanager
+def _seeded() -> Iterator[Callable[[], bool]]:
+    """Within, torch's generator starts from one state; gives a function that says whether it moved."""
+    kept = torch.get_rng_state()
+    torch.manual_seed(_SEED)
+    start = torch.get_rng_state()
+    moved: list[bool] = []
+    try:
+        yield lambda: moved[0]
+    finally:
+        moved.append(not torch.equal(start, torch.get_rng_state()))
+        torch.set_rng_state(kept)
+
+
+def _same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    return bool(torch.equal(_bits(a), _bits(b)))
+
+
+def _bits(tensor: torch.Tensor) -> torch.Tensor:
+    plain = tensor.detach().resolve_conj().resolve_neg().contiguous()
+    return plain.reshape(-1).view(torch.uint8) if plain.numel() else plain.reshape(-1)
+
+
+def _shared(results: Sequence[Any], inputs: Sequence[Any]) -> set[tuple[str, str]]:
+    """The pairs of results, and of results and inputs, that lie in the same memory."""
+    found: set[tuple[str, str]] = set()
+    spans = [(f"output {i}", _span(r)) for i, r in enumerate(results)]
+    others = [(f"input {i}", _span(x)) for i, x in enumerate(inputs)]
+    for i, (name, span) in enumerate(spans):
+        for other, theirs in (*spans[i + 1 :], *others):
+            if span and theirs and span[0] < theirs[1] and theirs[0] < span[1]:
+                found.add((name, other))
+    return found
+
+
+def _span(x: Any) -> tuple[int, int] | None:
+    """The first address of a tensor's memory, and the one after the last."""
+    if not isinstance(x, torch.Tensor) or not x.numel():
+        return None
+    last = sum((n - 1) * s for n, s in zip(x.shape, x.stride(), strict=True))
+    return x.data_ptr(), x.data_ptr() + (last + 1) * x.itemsize
+
+
+def _is_drawn_by_lot(graph: Graph, seed: int) -> bool:
+    """Whether every kernel of ATen is poisoned, which costs 0.1 s: for one graph in sixteen, others by each seed."""
+    return zlib.crc32(f"{seed} {[node.op for node in graph.nodes]}".encode()) % 16 == 0
+
+
+def _said(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}".strip()

@@ -1,0 +1,134 @@
+"""How far two correct results of an op may be apart, by the op's class in the opset.
+
+A class speaks of one op in one dtype. What it means for a graph is found by running the graph with each result moved by
+as much (`fairlead_conformance._oracle._shaken`): what later ops make of it is anyone's due. Nothing here can be
+changed by a backend, but for the numerics that it declares, which a report shows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Literal
+
+from fairlead.ir import DType, Graph, Node, TensorType, Value, opset
+from fairlead.passes import draws
+
+__all__ = ["CONTRACTIONS", "EPS", "Noise", "is_drawn", "is_exact", "noise_of", "picks"]
+
+EPS = {
+    DType.f64: 2.0**-52,
+    DType.c128: 2.0**-52,
+    DType.f32: 2.0**-23,
+    DType.c64: 2.0**-23,
+    DType.f16: 2.0**-10,
+    DType.bf16: 2.0**-7,
+    DType.f8e4m3fn: 2.0**-3,
+    DType.f8e5m2: 2.0**-2,
+}
+"""The distance from one to the next number of each type."""
+
+TF32 = 2.0**-10
+"""The same of what a tensor core multiplies for a backend that declares ``tf32``."""
+
+CONTRACTIONS = frozenset(
+    f"aten.{name}.default"
+    for name in ("mm", "bmm", "addmm", "baddbmm", "mv", "addmv", "dot", "linear", "convolution", "addbmm", "addr")
+)
+"""Sums of products. Run on magnitudes, they give the size of the terms that add up, however these cancel."""
+
+SUMS = frozenset(
+    ("aten.sum.dim_IntList", "aten.sum.default", "aten.mean.dim", "aten.mean.default", "aten.cumsum.default")
+)
+"""Sums of one operand, whose terms have a size likewise."""
+
+
+@dataclass(frozen=True)
+class Noise:
+    """What may be wrong with the results of a node.
+
+    ``ulps``: units in the last place of each result. ``terms``: eps of the type in which terms add up, 0 where none do.
+    ``by_magnitude``: the op, run on magnitudes, says how large they are. ``least``: the size at which units in the last
+    place are taken for smaller results too, or ``operand`` for that of the first operand.
+    """
+
+    ulps: float
+    terms: float = 0.0
+    by_magnitude: bool = False
+    least: float | Literal["operand"] = 0.0
+
+
+_ROUNDING = frozenset(
+    {
+        *("aten.mul.Tensor", "aten.div.Tensor", "aten.div.Tensor_mode", "aten._to_copy.default"),
+        *("aten.leaky_relu.default", "aten.ldexp.Tensor"),
+    }
+)
+"""Exact ops that round to the number next to the exact one. Other exact ops move numbers, or pick them."""
+
+_ELEMENTWISE = {
+    "aten.erf.default": Noise(4.0, least=1.0),
+    "aten.sigmoid.default": Noise(4.0, least=1.0),
+    "aten.silu.default": Noise(4.0, least="operand"),
+    "aten.mish.default": Noise(4.0, least="operand"),
+    "aten.gelu.default": Noise(4.0, least="operand"),
+    "aten.gelu_backward.default": Noise(8.0, least="operand"),
+}
+"""Functions that libraries approximate to units of their range, not of each result."""
+
+_ULPS = re.compile(r"(\d+) ulp")
+
+
+def noise_of(node: Node, dtype: DType, numerics: Collection[str]) -> Noise | None:
+    """What may be wrong with a node whose results have this type; None where nothing may."""
+    known = opset.spec(node.op)
+    comparison = known.comparison if known is not None else "accumulation"
+    if node.op in _ELEMENTWISE:
+        return _ELEMENTWISE[node.op]
+    if comparison == "exact":
+        return Noise(0.5) if node.op in _ROUNDING else None
+    if found := _ULPS.fullmatch(comparison):
+        return Noise(float(found[1]))
+    if node.op in CONTRACTIONS and "tf32" in numerics and dtype in (DType.f32, DType.c64):
+        return Noise(1.0, TF32, by_magnitude=True)
+    # Half-precision terms add up in float32: a sum in float16 is a defect, not a style.
+    terms = EPS[DType.f32] if dtype.itemsize < DType.f32.itemsize else EPS[dtype]
+    return Noise(2.0, terms, by_magnitude=node.op in CONTRACTIONS or node.op in SUMS)
+
+
+def is_exact(graph: Graph) -> bool:
+    """Whether every op of the graph has one correct result, bit by bit."""
+    specs = (opset.spec(node.op) for node in graph.walk())
+    return all(s is not None and s.comparison == "exact" for s in specs) and not _keeps_more(graph)
+
+
+def _keeps_more(graph: Graph) -> bool:
+    """Whether a half-precision number that was rounded is read again: float32 kept in between is no worse."""
+    rounded = {r.id for n in graph.nodes if n.op in _ROUNDING for r in n.results if r is not None and _is_half(r)}
+    return any(v.id in rounded for n in graph.nodes for v in n.operands())
+
+
+def _is_half(value: Value) -> bool:
+    return isinstance(value.type, TensorType) and value.type.dtype in EPS and value.type.dtype.itemsize <= 2
+
+
+def is_drawn(graph: Graph) -> bool:
+    """Whether the graph's results depend on random numbers."""
+    return any(map(draws, graph.nodes))
+
+
+def picks(graph: Graph) -> bool:
+    """Whether an op of the graph picks one of numbers that are equal: 0 and -0 are, and ATen's own kernels differ."""
+    return any(node.op.partition(".")[2].partition(".")[0] in _PICKERS for node in graph.walk())
+
+
+_PICKERS = frozenset(
+    {
+        *("amax", "amin", "aminmax", "max", "min", "maximum", "minimum", "fmax", "fmin"),
+        *("relu", "relu6", "clamp", "clamp_min", "clamp_max", "hardtanh", "threshold"),
+        *("sort", "topk", "kthvalue", "median", "nanmedian", "mode", "cummax", "cummin"),
+        *("_unique2", "unique_dim", "unique_consecutive", "scatter_reduce", "index_reduce"),
+        *("max_pool2d_with_indices", "max_pool3d_with_indices", "adaptive_max_pool2d", "adaptive_max_pool3d"),
+    }
+)

@@ -1,0 +1,126 @@
+"""What a graph gives for inputs: eager's results, the exact ones, and how far off each element may be."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from fairlead.errors import FairleadError
+from fairlead.interpret import to_fx
+from fairlead.ir import Graph
+from fairlead_conformance._oracle._classes import is_drawn, is_exact, picks
+from fairlead_conformance._oracle._shaken import Shaken
+from fairlead_conformance._oracle._widen import widened, widened_inputs
+
+__all__ = ["Expected", "Reference"]
+
+TURNS = 6
+"""How often a graph is run moved. Signs of two errors agree in one of two turns, so few elements are missed by all."""
+
+MARGIN = 3.0
+"""How many times the furthest that an element moved it may be off: several errors seldom all add up in a few runs."""
+
+EAGER = 4.0
+"""How many times eager's own error is right."""
+
+USUAL = 0.75
+"""The share of elements whose errors in eager are usual; those of the others may come from a jump in between."""
+
+
+@dataclass(frozen=True)
+class Expected:
+    """One output. ``exact`` and ``bound`` are in float64 (complex128); None where eager's bits are the only answer.
+
+    ``free`` marks integers and booleans that the errors of the ops before them change: anything may come out there.
+    ``drawn`` results have a distribution and no values.
+    """
+
+    eager: torch.Tensor
+    exact: torch.Tensor | None = None
+    bound: torch.Tensor | None = None
+    free: torch.Tensor | None = None
+    drawn: bool = False
+
+
+class Reference:
+    """A graph's meaning, worked out once and asked for any inputs. ``numerics``: what the backend declares.
+
+    ``is_drawn``: the results are random numbers. ``signed_zeros``: whether -0 is not 0 in results of exact ops.
+    """
+
+    def __init__(self, graph: Graph, numerics: Collection[str] = ()) -> None:
+        self.graph = graph
+        self._numerics = numerics
+        self._module = to_fx(graph)
+        self.is_drawn = is_drawn(graph)
+        self.signed_zeros = not picks(graph)
+        self._exact = is_exact(graph)
+        self._shaken: Shaken | None = None
+
+    def eager(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
+        """What torch computes, op by op."""
+        with torch.no_grad():
+            return list(self._module(*inputs))
+
+    def expected(self, inputs: Sequence[Any]) -> list[Expected]:
+        """What is right for these inputs, by output. Does not touch the generator's state where nothing is drawn."""
+        eager = self.eager(inputs)
+        if self.is_drawn:
+            return [Expected(e, drawn=True) for e in eager]
+        if self._exact:
+            return [Expected(e) for e in eager]
+        exact, least, moved = self._widened(inputs) or self._narrow(inputs)
+        return [
+            _expected(own, wide, floor, [m[i] for m in moved])
+            for i, (own, wide, floor) in enumerate(zip(eager, exact, least, strict=True))
+        ]
+
+    def _widened(self, inputs: Sequence[Any]) -> _Runs | None:
+        """None for a graph that insists on its types, such as one that reads the bits of a number."""
+        with contextlib.suppress(FairleadError, RuntimeError, TypeError, NotImplementedError, ValueError, IndexError):
+            if self._shaken is None:
+                self._shaken = Shaken(self.graph, widened(self.graph), self._numerics)
+            return _runs(self._shaken, widened_inputs(self.graph, inputs))
+        return None
+
+    def _narrow(self, inputs: Sequence[Any]) -> _Runs:
+        return _runs(Shaken(self.graph, self.graph, self._numerics), inputs)
+
+
+_Runs = tuple[Sequence[Any], Sequence[Any], Sequence[Sequence[Any]]]
+"""Results unmoved, what each may be wrong by at least, and results of several runs that were moved."""
+
+
+def _runs(shaken: Shaken, inputs: Sequence[Any]) -> _Runs:
+    exact, least = shaken.exact(inputs)
+    return exact, least, [shaken.moved(inputs, turn) for turn in range(TURNS if shaken.moves else 0)]
+
+
+def _expected(
+    eager: torch.Tensor, exact: torch.Tensor, least: torch.Tensor | float, moved: Sequence[torch.Tensor]
+) -> Expected:
+    if not (eager.is_floating_point() or eager.is_complex()):
+        steady = eager == exact
+        for other in moved:
+            steady &= other == exact
+        return Expected(eager, free=~steady)
+    wide = torch.complex128 if eager.is_complex() else torch.float64
+    exact = exact.to(wide)
+    furthest = torch.zeros(exact.shape, dtype=torch.float64)
+    for other in moved:
+        furthest = torch.maximum(furthest, (other.to(wide) - exact).abs().nan_to_num(nan=0.0, posinf=0.0))
+    own = (eager.to(wide) - exact).abs().nan_to_num(nan=0.0, posinf=0.0)
+    return Expected(eager, exact, _allowed(MARGIN * furthest + least, own))
+
+
+def _allowed(bound: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
+    """At least four times eager's error: that of the element, and that which is usual beside the bound."""
+    if not bound.numel():
+        return bound
+    ratio = (own / bound).nan_to_num(nan=0.0, posinf=0.0)
+    usual = float(torch.quantile(ratio.flatten()[:65536], USUAL))
+    return torch.maximum(bound * max(1.0, EAGER * usual), EAGER * own)

@@ -1,0 +1,88 @@
+"""What core would hand to a backend of a graph: its Parts, after the passes that come before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fairlead.backend import Level, Support
+from fairlead.ir import Graph, Node, TensorType
+from fairlead.partition import DRAWS, Part, assign, split, verdict
+from fairlead.passes import (
+    canonicalize,
+    decompose,
+    eliminate_common_subexpressions,
+    fold_constants,
+    recognize_composites,
+    split_dropout,
+)
+from fairlead.placement import Why
+from fairlead_conformance._observation import Declined, Failed
+from fairlead_conformance._status import Status
+from fairlead_conformance._subject import Subject
+
+__all__ = ["parts_of", "prepared"]
+
+
+def prepared(graph: Graph, subject: Subject) -> Graph:
+    """The graph as core would show it to this backend: composites that it does not keep are taken apart."""
+    capabilities = subject.capabilities
+    graph = recognize_composites(canonicalize(graph))
+    if not capabilities.rng:
+        graph = split_dropout(graph)
+    graph = decompose(graph, capabilities.keeps)
+    return eliminate_common_subexpressions(fold_constants(graph))
+
+
+def parts_of(graph: Graph, subject: Subject) -> tuple[Part, ...]:
+    """The Parts of a prepared graph in order: the backend's, and those that core has torch draw or compute.
+
+    Views that outputs are, which core has torch make, are the backend's here: it is to be right about them as well.
+    Raises `Declined` where it refuses a node, and `Failed` where that breaks what it declares.
+    """
+    answers: dict[int, Support] = {}
+
+    def ask(_: str, node: Node) -> Support:
+        if id(node) not in answers:
+            answers[id(node)] = _verdict(subject, node, graph)
+        return answers[id(node)]
+
+    assignment = assign(graph, subject.name, (), ask)
+    takers: list[str] = []
+    refused: list[tuple[Node, Support]] = []
+    for node, placed in zip(graph.nodes, assignment.nodes, strict=True):
+        if placed.why in (Why.random, Why.number):
+            takers.append(DRAWS)
+            continue
+        takers.append(subject.name)
+        if not ask(subject.name, node).accepted:
+            refused.append((node, ask(subject.name, node)))
+    if refused:
+        _refuse(refused, subject)
+    return split(graph, takers, subject.name)
+
+
+def _verdict(subject: Subject, node: Node, graph: Graph) -> Support:
+    try:
+        return verdict(subject.backend, node, graph.kind)
+    except Exception as error:
+        what = f"supports({node.op}) raised {type(error).__name__}: {error}"
+        raise Failed(Status.FAIL_COMPILE, "supports", what) from error
+
+
+def _refuse(refused: Sequence[tuple[Node, Support]], subject: Subject) -> None:
+    for node, answer in refused:
+        # A backend that runs some of an op says so of the rest; "planned" and "impossible" contradict the promise.
+        if answer.level is not Level.PARTIAL and _promised(node, subject):
+            what = f"{node.op} is among the capabilities' ops, and declined: {answer.reason or 'no reason given'}"
+            raise Failed(Status.FAIL_OVERCLAIM, "ops", what)
+    raise Declined({node.op: answer.reason or "no reason given" for node, answer in refused})
+
+
+def _promised(node: Node, subject: Subject) -> bool:
+    """Whether the capabilities list the op, for the dtypes of this node."""
+    capabilities = subject.capabilities
+    if node.op not in capabilities.ops:
+        return False
+    values = [*node.operands(), *(r for r in node.results if r is not None)]
+    dtypes = {v.type.dtype.value for v in values if isinstance(v.type, TensorType)}
+    return dtypes <= set(capabilities.ops[node.op] or capabilities.dtypes)
