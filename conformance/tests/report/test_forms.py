@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import html.parser
 import json
 import re
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -21,6 +18,7 @@ from fairlead_conformance._report._junit import to_junit
 from fairlead_conformance._report._markdown import to_markdown
 from fairlead_conformance._report._summary import KINDS, bars, groups, heat
 
+from .browser import BROWSER, Reader, browsed
 from .fixtures import CASES, KNOWN, STATUSES, report
 
 EVERY = (
@@ -33,8 +31,6 @@ EVERY = (
     Status.HARNESS_ERROR,
 )
 EVIL = "</script><script>alert(1)</script><!-- | `x` _y_ <b>\x00\x1b[31m & \ud7ff \uffff"
-VOID = frozenset({"meta", "input", "br"})
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
 def hostile() -> Report:
@@ -44,31 +40,6 @@ def hostile() -> Report:
     known = (replace(KNOWN, reason=EVIL, issue="javascript:alert(1)"),)
     backend = replace(found.backend, name=EVIL, versions={EVIL: EVIL}, numerics=(EVIL,))
     return replace(found, results=results, known=known, backend=backend, reasons=(EVIL,))
-
-
-class Reader(html.parser.HTMLParser):
-    """The elements of a page: that they nest, and what they hold."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.texts: dict[str, list[str]] = {}
-        self.references: list[str] = []
-        self.feed(page)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.references += [f"{name}={value}" for name, value in attrs if name in ("src", "href", "srcset", "action")]
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if self.open:
-            self.texts.setdefault(self.open[-1], []).append(data)
 
 
 def data(page: str) -> dict[str, Any]:
@@ -171,25 +142,6 @@ def test_all_forms_are_written_beside_each_other(tmp_path: Path) -> None:
         "report.json",
         "summary.md",
     ]
-
-
-def browsed(page: str, folder: Path, width: int, steps: str) -> dict[str, str]:
-    """What a browser makes of a page that is so wide, after some steps: the data set of its root."""
-    measure = f"""<script>addEventListener("load", () => {{
-      const root = document.documentElement;
-      {steps}
-      root.dataset.width = root.clientWidth;
-      root.dataset.overflow = root.scrollWidth - root.clientWidth;
-      parent.document.documentElement.dataset.result = JSON.stringify(root.dataset);
-    }})</script>"""
-    (folder / "page.html").write_text(page + measure, "utf-8")
-    outer = folder / "outer.html"
-    outer.write_text(f'<!DOCTYPE html><iframe src="page.html" style="border:0;width:{width}px;height:900px"></iframe>')
-    options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--allow-file-access-from-files"]
-    command = [str(BROWSER), *options, "--virtual-time-budget=8000", f"--user-data-dir={folder}", "--dump-dom"]
-    dom = subprocess.run([*command, outer.as_uri()], capture_output=True, text=True, timeout=90).stdout
-    (result,) = re.findall(r'data-result="([^"]*)"', dom)
-    return json.loads(html.unescape(result))
 
 
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium here")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import typer
@@ -15,21 +16,30 @@ ReportArgument = typer.Argument(metavar="REPORT", help="A report.json, or the di
 def problems_of(path: Path) -> tuple[Report, tuple[Problem, ...]]:
     """A report, and what is wrong with it."""
     report = opened(path)
-    return report, verify((path / "report.json" if path.is_dir() else path).read_bytes())
+    return report, verify(_file(path).read_bytes())
 
 
 def opened(path: Path) -> Report:
     """A report, whoever wrote it, of any version of the suite."""
-    return read_report(path / "report.json" if path.is_dir() else path)
+    return read_report(_file(path))
 
 
 def verified(path: Path) -> Report:
     """A report that has no problem; raises `fairlead.errors.ArgumentError` for another."""
     report, wrong = problems_of(path)
     if wrong:
-        raise ArgumentError(
-            f"a report that cannot be trusted: {wrong[0].rule}: {wrong[0].what}",
-            where=f"{path}, with {len(wrong)} problems",
-            next=f"see all of them: fairlead-conformance verify {path}",
-        )
+        raise untrusted(path, wrong)
     return report
+
+
+def untrusted(path: Path, wrong: Sequence[Problem]) -> ArgumentError:
+    """The error for a report that is not what a run gives."""
+    return ArgumentError(
+        f"a report that cannot be trusted: {wrong[0].rule}: {wrong[0].what}",
+        where=f"{path}, with {len(wrong)} problems",
+        next=f"see all of them: fairlead-conformance verify {path}",
+    )
+
+
+def _file(path: Path) -> Path:
+    return path / "report.json" if path.is_dir() else path

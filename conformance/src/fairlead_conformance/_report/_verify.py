@@ -47,7 +47,8 @@ def problems(report: Report, cases: Sequence[Case], suite: Suite, pack: Pack | N
     if report.format != FORMAT:
         return (Problem("format", f"format {report.format}, not {FORMAT}"),)
     if report.suite.version != suite.version:
-        return (Problem("suite", f"made by version {report.suite.version} of the suite, not by {suite.version}"),)
+        other = f"made by version {report.suite.version} of the suite, not by {suite.version}"
+        return (*(Problem("digest", what) for what in _digest(report)), Problem("suite", other))
     wrong = [Problem(name, what) for name, rule in _RULES.items() for what in rule(report)]
     wrong += [Problem("suite", what) for what in _files(report, suite, pack)]
     if strange := list(_ids(report, cases)):
