@@ -34,7 +34,7 @@ matrix: .venv/.ready    ## capture, the golden corpus and semantics on other rel
 fix: .venv/.ready    ## format, and mend what the linter can
 	$(BIN)/ruff check --fix . ; $(BIN)/ruff format .
 
-api: .venv/.ready    ## write down the public signatures anew
+api: .venv/.ready    ## write down the public signatures and the schema of reports anew
 	$(BIN)/python tests/test_public_api.py
 
 vendor:    ## fetch anew, with npm, the files of others that are in a wheel

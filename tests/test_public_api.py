@@ -18,7 +18,14 @@ from types import ModuleType
 import msgspec
 import pytest
 
+from fairlead_conformance._report._schema import FILE, generated
+
+REPOSITORY = Path(__file__).parents[1]
+
 FROZEN = Path(__file__).with_name("public_api.txt")
+
+SCHEMA = REPOSITORY / "conformance/src/fairlead_conformance/_report" / FILE
+"""The published schema of reports, which the structs decide as well."""
 
 PACKAGES = ("fairlead", "fairlead_conformance", "fairlead_onnx")
 
@@ -141,3 +148,4 @@ def unquoted(annotation: object) -> object:
 
 if __name__ == "__main__":
     FROZEN.write_text("".join(f"{line}\n" for line in signatures()), "utf-8")
+    SCHEMA.write_text(generated(), "utf-8")

@@ -45,7 +45,7 @@ def result(case: Case, status: Status) -> Result:
         detail="output 0: 3 of 16 elements differ" if bad else "",
         check="values" if bad else "",
         native=ops if status is Status.PASS_NATIVE else (),
-        extern=("aten::sort",) if status is Status.PASS_EXTERN else (),
+        extern=("aten.sort",) if status is Status.PASS_EXTERN else (),
         declined=dict.fromkeys(ops, "no kernel") if status is Status.DECLINED else {},
         compared=16 if status.passed else 0,
         seconds=0.0 if status is Status.NOT_RUN else 0.01,
@@ -100,7 +100,7 @@ ACME = Judged(
     name="acme",
     wheel="fairlead-acme",
     version="1.2.0",
-    capabilities={"devices": ["cpu"], "dtypes": ["f32"], "training": True, "extern_aten": ["aten::sort"]},
+    capabilities={"devices": ["cpu"], "dtypes": ["f32"], "training": True, "extern_aten": ["aten.sort"]},
     versions={"acme-sdk": "9.1"},
 )
 ABLE = Judged(

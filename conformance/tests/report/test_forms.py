@@ -36,7 +36,7 @@ EVIL = "</script><script>alert(1)</script><!-- | `x` _y_ <b>\x00\x1b[31m & \ud7f
 def hostile() -> Report:
     """A report whose every text wants to be more than text."""
     found = report(EVERY)
-    results = tuple(replace(r, detail=EVIL, check=r.check and EVIL) for r in found.results)
+    results = tuple(replace(r, detail=EVIL, check=r.check and EVIL, output=EVIL) for r in found.results)
     known = (replace(KNOWN, reason=EVIL, issue="javascript:alert(1)"),)
     backend = replace(found.backend, name=EVIL, versions={EVIL: EVIL}, numerics=(EVIL,))
     return replace(found, results=results, known=known, backend=backend, reasons=(EVIL,))
@@ -60,6 +60,14 @@ def test_junit_says_once_what_became_of_each_case() -> None:
 def test_junit_holds_texts_that_xml_cannot() -> None:
     root = ET.fromstring(to_junit(hostile()))
     assert "alert(1)" in next(root.iter("failure")).get("message", "")
+
+
+def test_what_a_failing_case_printed_is_kept_in_junit_and_page() -> None:
+    found = report(EVERY)
+    printed = tuple(replace(r, output="assertion failed: x > 0" if r.status.failed else "") for r in found.results)
+    found = replace(found, results=printed)
+    assert [e.text for e in ET.fromstring(to_junit(found)).iter("system-out")] == ["assertion failed: x > 0"] * 2
+    assert to_html(found).count("<pre>assertion failed: x &gt; 0</pre>") == 2
 
 
 def test_the_summary_has_figures_reasons_failures_and_known_failures() -> None:

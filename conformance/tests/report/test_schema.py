@@ -15,7 +15,7 @@ from .fixtures import report
 
 
 def test_the_published_schema_is_the_one_of_the_structs() -> None:
-    assert published() == generated(), "fairlead_conformance._report._schema.generated() gives the new text"
+    assert published() == generated(), "run `make api` if this is meant"
 
 
 def test_every_object_of_ours_is_closed_and_every_status_named() -> None:

@@ -81,7 +81,7 @@ EDITS: dict[str, tuple[str, Callable[[Report], Report]]] = {
     "other files of the suite": ("suite", lambda r: replace(r, suite=replace(r.suite, sha256="0" * 64))),
     "another format": ("format", lambda r: replace(r, format=2)),
     "a native pass without native ops": ("evidence", lambda r: with_result(r, 1, native=())),
-    "a native pass with a kernel of torch's": ("evidence", lambda r: with_result(r, 1, extern=("aten::add",))),
+    "a native pass with a kernel of torch's": ("evidence", lambda r: with_result(r, 1, extern=("aten.add",))),
     "a pass that compared nothing": ("evidence", lambda r: with_result(r, 1, compared=0)),
     "a pass that was declined": ("evidence", lambda r: with_result(r, 1, declined={"aten.add.Tensor": "no"})),
     "an extern pass called native": (
@@ -89,7 +89,7 @@ EDITS: dict[str, tuple[str, Callable[[Report], Report]]] = {
         lambda r: with_result(r, 5, status=Status.PASS_NATIVE, native=("aten.sort.default",)),
     ),
     "an extern pass without a kernel": ("evidence", lambda r: with_result(r, 5, extern=())),
-    "an extern pass with an undeclared kernel": ("capabilities", lambda r: with_result(r, 5, extern=("aten::mm",))),
+    "an extern pass with an undeclared kernel": ("capabilities", lambda r: with_result(r, 5, extern=("aten.mm",))),
     "a pass in a dtype that is not declared": (
         "capabilities",
         lambda r: replace(r, backend=replace(r.backend, capabilities={**r.backend.capabilities, "dtypes": []})),

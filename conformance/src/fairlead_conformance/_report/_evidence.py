@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import datetime
-import fnmatch
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from fairlead_conformance._case import Case
 from fairlead_conformance._report._data import KnownFailure, Report
 from fairlead_conformance._result import Result
 from fairlead_conformance._status import Status
+from fairlead_conformance._witness._relatives import relatives
 
 __all__ = ["capabilities", "evidence", "known"]
 
@@ -45,7 +45,7 @@ def _contradictions(result: Result, case: Case) -> Iterator[str]:
 def capabilities(report: Report, cases: Mapping[str, Case]) -> Iterator[str]:
     """Passes that the backend's capabilities rule out."""
     declared = report.backend.capabilities
-    dtypes, extern = declared.get("dtypes", ()), declared.get("extern_aten", ())
+    dtypes, lent = declared.get("dtypes", ()), _lent(declared.get("extern_aten", ()))
     for result in report.results:
         case = cases[result.id]
         if not result.status.passed:
@@ -54,8 +54,13 @@ def capabilities(report: Report, cases: Mapping[str, Case]) -> Iterator[str]:
             yield f"{result.id} passes, and needs {', '.join(lacking)}, which the capabilities lack"
         if lacking := [dtype for dtype in case.dtypes if dtype not in dtypes]:
             yield f"{result.id} passes in {', '.join(lacking)}, which the capabilities lack"
-        if lacking := [op for op in result.extern if not any(fnmatch.fnmatchcase(op, name) for name in extern)]:
+        if lacking := [op for op in result.extern if "*" not in lent and not relatives(op) & lent]:
             yield f"{result.id} passes with torch's {', '.join(lacking)}, which extern_aten lacks"
+
+
+def _lent(kernels: Sequence[str]) -> set[str]:
+    """The names of torch's operators that a backend which declares these kernels may borrow."""
+    return {name for kernel in kernels for name in (kernel, *relatives(kernel.replace("::", ".")))}
 
 
 def known(report: Report, cases: Mapping[str, Case]) -> Iterator[str]:

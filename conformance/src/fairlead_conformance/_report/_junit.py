@@ -50,6 +50,8 @@ def _suite(family: str, results: list[Result], report: Report, known: dict[str, 
             suite, "testcase", classname=f"{report.backend.name}.{family}", name=name, time=f"{result.seconds:.3f}"
         )
         case.extend(_outcome(result, known.get(result.id)))
+        if result.output:
+            ET.SubElement(case, "system-out").text = result.output
     return suite
 
 
