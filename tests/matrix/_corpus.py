@@ -7,22 +7,20 @@ file.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from fairlead.ir import Module, fingerprint, module, read, write
+from fairlead.ir import Module, module, read, write
 from tests.matrix._summary import Summary
+from tests.matrix.hashes import FOLDER, name_of
 
 if TYPE_CHECKING:
     from tests.matrix._capture import Golden
 
 __all__ = ["FOLDER", "Entry", "Index", "load", "load_module", "save", "store"]
-
-FOLDER = Path(__file__).parent / "corpus"
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -53,7 +51,7 @@ def save(folder: Path, index: Index) -> None:
         {p: dict(sorted(r.items())) for p, r in sorted(index.programs.items())},
         {name: entry for name, entry in sorted(index.files.items()) if name in used},
     )
-    (folder / "index.json").write_bytes(msgspec.json.format(msgspec.json.encode(index), indent=0) + b"\n")
+    (folder / "index.json").write_text(_text(index))
     for path in folder.glob("*.fir"):
         if path.stem not in used:
             path.unlink()
@@ -61,7 +59,7 @@ def save(folder: Path, index: Index) -> None:
 
 def store(folder: Path, index: Index, torch: str, program: str, golden: list[Golden]) -> None:
     """Add what a release of torch captured of a program."""
-    name = _name(golden)
+    name = name_of(g.graph for g in golden)
     index.programs.setdefault(program, {})[torch] = name
     if name not in index.files:
         # the producer is in the index: one file serves all releases that make it
@@ -74,5 +72,11 @@ def load_module(name: str, folder: Path = FOLDER) -> Module:
     return read(folder / f"{name}.fir").module
 
 
-def _name(golden: Iterable[Golden]) -> str:
-    return hashlib.sha256(" ".join(fingerprint(g.graph) for g in golden).encode()).hexdigest()[:16]
+def _text(index: Index) -> str:
+    """The index as JSON, a line for each program and each file, so that a change of one is a change of its line."""
+    tables = (
+        ",\n".join(f"{json.dumps(name)}: {msgspec.json.encode(row).decode()}" for name, row in table.items())
+        for table in (index.programs, index.files)
+    )
+    programs, files = tables
+    return f'{{"programs": {{\n{programs}\n}}, "files": {{\n{files}\n}}}}\n'

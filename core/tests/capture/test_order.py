@@ -22,6 +22,7 @@ from fairlead.ir import (
     to_text,
     verify,
 )
+from fairlead.passes import canonicalize
 
 from .conftest import Compile
 
@@ -71,7 +72,8 @@ def test_everything_that_names_an_input_moves_with_it() -> None:
 
 def test_what_is_saved_is_saved_once_and_as_it_is_computed() -> None:
     fit = arranged(saving(3, 1, 0, 2), {})
-    outputs = [line.strip() for line in to_text(verify(fit.graph)).splitlines() if line.startswith("  out")]
+    lines = to_text(verify(canonicalize(fit.graph))).splitlines()
+    outputs = [line.strip() for line in lines if line.startswith("  out")]
     assert outputs == ["out %1 user", "out %0 saved", "out %1 saved", "out %2 saved", "out 7 saved"]
     assert fit.outputs == (0, 3, 2, 1, 3, 4)
     assert not fit.is_identity
@@ -134,6 +136,14 @@ def copying(source: Role, copy: Role, *, through: str = "") -> Graph:
         nodes.append(Node(through, (y, 0, 1), (z,)))
     nodes.append(Node("aten.clone.default", (z if through else y, None), (copied,)))
     return verify(Graph("g", Kind.forward, (Input(x),), tuple(nodes), (Output(y, source), Output(copied, copy))))
+
+
+def test_a_copy_that_nobody_needs_moves_no_input() -> None:
+    x, y, copied, product = (Value(i, TensorType(DType.f32, (2,))) for i in range(4))
+    copy = Node("aten.clone.default", (x, None), (copied,))
+    multiply = Node("aten.mul.Tensor", (y, copied), (product,))
+    graph = verify(Graph("g", Kind.inference, (Input(x), Input(y)), (copy, multiply), (Output(product),)))
+    assert arranged(graph, {}).inputs == (1, 0)
 
 
 def test_a_saved_copy_of_what_is_saved_is_saved_once() -> None:
