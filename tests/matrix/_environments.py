@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.matrix._stand_ins import write_stand_ins
 
-__all__ = ["ROOT", "environment"]
+__all__ = ["ROOT", "environment", "gigabytes"]
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "build" / "matrix"
@@ -26,6 +26,9 @@ from packaging.requirements import Requirement
 found = [Requirement(line) for line in requires("torch") or []]
 print(json.dumps([str(r) for r in found if not r.marker or r.marker.evaluate({"extra": ""})]))
 """
+_RELEASED = ("torch", "setuptools")
+"""How the constraints start that hold for one release of torch alone."""
+
 _SDK = ("nvidia", "cuda", "triton")
 """How the distributions start that only a GPU needs."""
 
@@ -40,7 +43,7 @@ def environment(version: str) -> Path:
     if ready.exists():
         return python
     _run(sys.executable, "-m", "venv", "--clear", str(folder))
-    _pip(python, "packaging", "setuptools", *NEEDS)
+    _pip(python, "packaging", *NEEDS)
     _pip(python, "--no-deps", f"torch=={version}.*", constrained=False)
     needs = [r for r in json.loads(_run(str(python), "-c", _REQUIREMENTS)) if not r.startswith(_SDK)]
     _pip(python, *needs)
@@ -51,11 +54,16 @@ def environment(version: str) -> Path:
     return python
 
 
+def gigabytes(version: str) -> float:
+    """What the environment of a release takes on disk; 0 where there is none of its own."""
+    return sum(p.lstat().st_size for p in (FOLDER / version).rglob("*")) / 1e9
+
+
 def _pip(python: Path, *arguments: str, constrained: bool = True) -> None:
-    """Install what the constraints name, in their versions; those of torch itself are of no use here."""
+    """Install what the constraints name, in their versions; but for torch and for setuptools, which torch limits."""
     lines = (ROOT / "constraints.txt").read_text().splitlines()
     constraints = FOLDER / "constraints.txt"
-    constraints.write_text("\n".join(line for line in lines if not line.startswith("torch")) + "\n")
+    constraints.write_text("\n".join(line for line in lines if not line.startswith(_RELEASED)) + "\n")
     chosen = ("--constraint", str(constraints)) if constrained else ()
     _run(str(python), "-m", "pip", "install", "--quiet", *chosen, *arguments)
 
