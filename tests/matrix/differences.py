@@ -1,4 +1,4 @@
-"""``python -m tests.matrix.differences [FOLDER]``: what graphs of a corpus differ in between releases of torch."""
+"""``python -m tests.matrix.differences [FOLDER]``: what differs between releases of torch in a corpus, and why."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from pathlib import Path
 
 from fairlead.ir import diff
 from tests.matrix import _corpus
-
-REFERENCE = "2.13"
-"""The release that others are compared with."""
+from tests.matrix._causes import REFERENCE, causes
 
 
 def main(folder: str = str(_corpus.FOLDER)) -> None:
@@ -19,6 +17,7 @@ def main(folder: str = str(_corpus.FOLDER)) -> None:
             if file == found.get(REFERENCE, file):
                 continue
             print(f"## {name}: torch {REFERENCE} and {release}")
+            print(*(f"because {cause.text}" for cause in causes(name, release)), sep="\n")
             old, new = (_corpus.load_module(f, Path(folder)).graphs for f in (found[REFERENCE], file))
             for a, b in itertools.zip_longest(old, new):
                 print(diff(a, b) if a and b else f"a graph more: {(a or b).name}")

@@ -11,12 +11,12 @@ import sys
 import msgspec
 import pytest
 import torch
+from mutants import disguised, mutants
 
 import fairlead
 from fairlead.hooks import hookimpl, plugin_manager
 from fairlead.ir import Graph, fingerprint, from_bytes, module, to_bytes
 
-from .mutants import disguised, mutants
 from .random_graphs import random_graph
 
 REPOSITORY = pathlib.Path(__file__).parents[3]
