@@ -22,14 +22,14 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.testing._internal import common_methods_invocations as invocations
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from fairlead._capture import capture
+from fairlead._capture import Sink, capture
 
 DTYPES = (torch.float32, torch.complex64, torch.int64, torch.bool, torch.bfloat16, torch.float64, torch.float8_e4m3fn)
 """An entry is captured in the first of these that it takes."""
 
 
-def ops_of(op: Callable[..., Any], sample: Any, training: bool) -> Ops:
-    """The ops of one sample, of its forward and backward graphs where it is captured for training."""
+def run_sample(op: Callable[..., Any], sample: Any, training: bool, sink: Sink) -> None:
+    """Capture one sample for a sink and run it, and where it is captured for training its backward too."""
     leaves, spec = tree_flatten(((sample.input, *sample.args), sample.kwargs))
     leaves = [prepared(x, training) for x in leaves]
     tensors = [i for i, x in enumerate(leaves) if isinstance(x, torch.Tensor)]
@@ -42,7 +42,6 @@ def ops_of(op: Callable[..., Any], sample: Any, training: bool) -> Ops:
         results = tree_flatten(op(*args, **kwargs))[0]
         return tuple(x for x in results if isinstance(x, torch.Tensor))
 
-    sink = Ops()
     inputs = [leaves[i] for i in tensors]
     mode = FakeTensorMode(shape_env=ShapeEnv())
     shown = [mode.from_tensor(x, static_shapes=True) for x in inputs]
@@ -50,7 +49,6 @@ def ops_of(op: Callable[..., Any], sample: Any, training: bool) -> Ops:
         outputs = capture(one_call(call, inputs), shown, sink)(*inputs)
         if training:
             differentiate(outputs)
-    return sink
 
 
 def prepared(leaf: Any, training: bool) -> Any:
@@ -80,7 +78,8 @@ def captured(name: str, op: Any, direction: str, samples: int) -> dict[str, Any]
     refused = error = ""
     try:
         for sample in evenly(op.sample_inputs("cpu", dtype, requires_grad=training), samples):
-            sink = ops_of(op.op, sample, training)
+            sink = Ops()
+            run_sample(op.op, sample, training, sink)
             found |= sink.found
             refused = refused or sink.refused
     except Exception as raised:
