@@ -29,7 +29,7 @@ bench: .venv/.ready    ## the measurements behind the numbers in the documentati
 	$(BIN)/python benchmarks/compare.py
 
 matrix: .venv/.ready    ## capture, the golden corpus and semantics on other releases of torch
-	$(BIN)/python -m tests.matrix
+	$(BIN)/python -m tests.matrix --report docs/results/matrix.md
 
 fix: .venv/.ready    ## format, and mend what the linter can
 	$(BIN)/ruff check --fix . ; $(BIN)/ruff format .
