@@ -4,43 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 import tomllib
-import venv
 import zipfile
 from collections.abc import Callable
-from importlib import metadata
 from pathlib import Path
 
 import pytest
 
 from .conftest import PROJECTS, Run
+from .environments import environment, required
 
 OURS = sorted(name for name in PROJECTS if name != "fairlead-acme")
 BACKENDS = sorted(name for name in PROJECTS if name not in ("fairlead", "fairlead-onnx", "fairlead-conformance"))
-
-
-def required(distribution: str) -> set[str]:
-    """The distributions, without ours, that core needs here, through all levels."""
-    found: set[str] = set()
-    todo = [distribution]
-    while todo:
-        for line in metadata.requires(todo.pop()) or []:
-            name = re.split(r"[^A-Za-z0-9._-]", line)[0]
-            if "extra ==" in line or name in found or not installed(name):
-                continue
-            found.add(name)
-            todo.append(name)
-    return found
-
-
-def installed(name: str) -> bool:
-    try:
-        metadata.distribution(name)
-    except metadata.PackageNotFoundError:
-        return False
-    return True
 
 
 Install = Callable[..., str]
@@ -54,16 +29,7 @@ def install(wheels: dict[str, Path], tmp_path: Path) -> Install:
     """
 
     def install(*names: str) -> str:
-        venv.create(tmp_path, symlinks=True)
-        python = str(tmp_path / "bin/python")
-        (packages,) = tmp_path.glob("lib/*/site-packages")
-        for name in required("fairlead") | {"numpy"}:
-            distribution = metadata.distribution(name)
-            for top in {path.parts[0] for path in distribution.files or []} - {"..", "__pycache__"}:
-                (packages / top).symlink_to(distribution.locate_file(top))
-        pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps", "--no-index"]
-        subprocess.run([*pip, *(str(wheels[name]) for name in names)], check=True, capture_output=True)
-        return python
+        return environment(tmp_path, required("fairlead") | {"numpy"}, [wheels[name] for name in names])
 
     return install
 

@@ -142,7 +142,7 @@ def test_an_existing_wheel_adopts_the_suite_and_keeps_what_it_has(
     added = {"chip_tools/known-failures.toml", "tests/test_conformance.py", ".github/workflows/conformance.yml"}
     assert set(contents(tmp_path)) == {"pyproject.toml", "chip_tools/capabilities.toml", *added}
     assert (tmp_path / "chip_tools/capabilities.toml").read_text() == "mine"
-    assert "--backend=chip " in (tmp_path / "tests/test_conformance.py").read_text()
+    assert '--backend=chip"' in (tmp_path / "tests/test_conformance.py").read_text()
     assert f"kept  {tmp_path}/chip_tools/capabilities.toml" in capsys.readouterr().out.splitlines()
     before = contents(tmp_path)
     init(tmp_path)
@@ -164,7 +164,7 @@ def test_one_of_several_backends_has_to_be_named(tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match="the project has no backend 'chop'"):
         init(tmp_path, "chop")
     init(tmp_path, "other")
-    assert "--backend=other " in (tmp_path / "tests/test_conformance.py").read_text()
+    assert '--backend=other"' in (tmp_path / "tests/test_conformance.py").read_text()
 
 
 @pytest.mark.parametrize(
