@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from types import ModuleType
 
 from fairlead_conformance._case import Case, Level
 from fairlead_conformance._observation import Observation
@@ -60,9 +59,9 @@ def check(
     return lambda body: Check(body, level, tuple(needs), dtype, cost, mandatory)
 
 
-def checks_of(modules: Sequence[ModuleType]) -> Mapping[str, Check]:
-    """The checks that the modules define, by name, in order."""
-    found = [item for module in modules for item in vars(module).values() if isinstance(item, Check)]
+def checks_of(*namespaces: Mapping[str, object]) -> Mapping[str, Check]:
+    """The checks among the names of modules, by what ids call them."""
+    found = [item for names in namespaces for item in names.values() if isinstance(item, Check)]
     return {item.name: item for item in found}
 
 

@@ -59,7 +59,7 @@ class Twin:
         fullgraph: bool = False,
         dynamic: bool | None = None,
     ) -> None:
-        self.program = program
+        self.program: Any = program
         self.eager: Any = copy.deepcopy(program)
         self.exact: Any = _doubled(program) if exact and not draws else None
         self.compiled: Any = fairlead.compile(

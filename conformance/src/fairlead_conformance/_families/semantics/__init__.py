@@ -21,7 +21,9 @@ from fairlead_conformance._subject import Subject
 
 __all__ = ["cases", "run"]
 
-_CHECKS = checks_of([_results, _mutation, _weights, _random_numbers, _shapes, _modes, _structure, _control_flow])
+_CHECKS = checks_of(
+    *map(vars, (_results, _mutation, _weights, _random_numbers, _shapes, _modes, _structure, _control_flow))
+)
 
 
 def cases() -> Sequence[Case]:

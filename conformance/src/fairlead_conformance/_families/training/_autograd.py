@@ -1,0 +1,118 @@
+"""What autograd does around a program: masks, checkpoints, functions of one's own, saved tensors, sizes, modes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from fairlead_conformance._case import Level
+from fairlead_conformance._families.training._nets import Attention, Mlp
+from fairlead_conformance._programs import Trial, check
+from fairlead_conformance._status import Status
+
+_TRAINING = ("training",)
+
+
+@check(Level.L3, needs=_TRAINING)
+def dropout_drops_the_same_backwards(trial: Trial) -> None:
+    twin = trial.compile(lambda x: torch.dropout(x, 0.5, True), draws=True)
+    x = torch.ones(256, requires_grad=True)
+    twin.gradients(x)
+    torch.manual_seed(trial.salt)
+    y = twin.compiled(x)
+    y.sum().backward()
+    same = x.grad is not None and torch.equal(x.grad, y.detach())
+    trial.require(same, Status.FAIL_GRAD, "mask", "forward and backward drop others")
+
+
+@check(Level.L3, needs=_TRAINING)
+def a_checkpoint_computes_again(trial: Trial) -> None:
+    class Checkpointed(Mlp):
+        def forward(self, x: Tensor) -> Any:
+            return self.down(checkpoint(lambda y: torch.tanh(self.up(y)) * 2, x, use_reentrant=False))
+
+    trial.compile(trial.made(Checkpointed)).gradients(trial.normal(5, 8).requires_grad_())
+
+
+@check(Level.L3, needs=_TRAINING)
+def a_checkpoint_drops_the_same_again(trial: Trial) -> None:
+    def program(x: Tensor) -> Any:
+        return checkpoint(lambda y: torch.dropout(torch.tanh(y * 2), 0.5, True) * y, x, use_reentrant=False)
+
+    trial.compile(program, draws=True).gradients(torch.ones(32, requires_grad=True))
+
+
+@check(Level.L3, needs=_TRAINING)
+def an_autograd_function_of_ones_own(trial: Trial) -> None:
+    class Straight(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor) -> Tensor:
+            return (x > 0).to(x.dtype)
+
+        @staticmethod
+        def backward(ctx: Any, gradient: Tensor) -> Tensor:
+            return gradient * 3
+
+    straight: Any = Straight.apply
+    trial.compile(lambda x: straight(x * 2) + x).gradients(trial.normal(6).requires_grad_())
+
+
+@check(Level.L3, needs=_TRAINING)
+def a_backward_kept_for_a_second(trial: Trial) -> None:
+    twin = trial.compile(trial.made(Mlp))
+    twin.gradients(trial.normal(5, 8))
+    x = trial.normal(5, 8)
+    gradients = []
+    for module in (twin.compiled, twin.eager):
+        given = x.clone().requires_grad_()
+        loss = module(given).square().sum()
+        loss.backward(retain_graph=True)
+        loss.backward()
+        gradients.append(given.grad)
+    got, wanted = gradients
+    close = got is not None and wanted is not None and torch.allclose(got, wanted, rtol=1e-4, atol=1e-5)
+    trial.require(close, Status.FAIL_GRAD, "retain-graph", "the second backward of a call differs from eager's")
+
+
+@check(Level.L3, needs=_TRAINING)
+def two_forwards_before_their_backwards(trial: Trial) -> None:
+    twin = trial.compile(trial.made(Mlp))
+    twin.gradients(trial.normal(5, 8))
+    inputs = [trial.normal(5, 8) for _ in range(2)]
+    gradients = []
+    for module in (twin.compiled, twin.eager):
+        given = [x.clone().requires_grad_() for x in inputs]
+        for result in reversed([module(x) for x in given]):
+            result.square().sum().backward()
+        gradients.append([x.grad for x in given])
+    close = all(torch.allclose(a, b, rtol=1e-4, atol=1e-5) for a, b in zip(*gradients, strict=True))
+    trial.require(close, Status.FAIL_GRAD, "saved-tensors", "a later forward changed what an earlier one saved")
+
+
+@check(Level.L3, needs=(*_TRAINING, "dynamic_shapes"))
+def lengths_that_change(trial: Trial) -> None:
+    twin = trial.compile(trial.made(Attention), dynamic=True)
+    for length in (4, 9, 2):
+        twin.gradients(trial.normal(2, length, 8).requires_grad_())
+
+
+@check(Level.L3, needs=_TRAINING)
+def batches_of_none_and_of_one(trial: Trial) -> None:
+    twin = trial.compile(trial.made(Mlp))
+    for size in (3, 0, 1):
+        twin.gradients(trial.normal(size, 8).requires_grad_())
+
+
+@check(Level.L3, needs=_TRAINING)
+def under_autocast(trial: Trial) -> None:
+    twin = trial.compile(trial.made(Mlp), exact=False, within=lambda: torch.autocast("cpu", torch.bfloat16))
+    twin.gradients(trial.normal(5, 8))
+
+
+@check(Level.L3, needs=_TRAINING, dtype="bf16")
+def in_bfloat16(trial: Trial) -> None:
+    module = trial.made(Mlp).to(torch.bfloat16)
+    trial.compile(module).gradients(trial.normal(5, 8, dtype=torch.bfloat16))
