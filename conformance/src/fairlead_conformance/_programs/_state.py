@@ -15,6 +15,9 @@ from fairlead_conformance._status import Status
 
 __all__ = ["process_state", "same_state"]
 
+_TORCHS = ("TORCH", "TRITON")
+"""Variables in which torch itself notes where its caches are, when anything is compiled."""
+
 
 def process_state() -> Mapping[str, Any]:
     """Everything watched, by what it is called in a report. The state of torch's generator is not among it."""
@@ -28,7 +31,7 @@ def process_state() -> Mapping[str, Any]:
         "the precision of float32": torch.get_float32_matmul_precision(),
         "denormals": (torch.tensor(1e-310, dtype=torch.float64) / 2).item() != 0.0,
         "the random state of Python": hash(random.getstate()),
-        "the environment": dict(os.environ),
+        "the environment": {name: value for name, value in os.environ.items() if not name.startswith(_TORCHS)},
         "the working directory": os.getcwd(),
         "the filters of warnings": len(warnings.filters),
     }
