@@ -177,8 +177,7 @@ class UNet(nn.Module):
     def forward(self, x: Tensor) -> Any:
         skip = functional.silu(self.down(x))
         deep = functional.silu(self.norm(self.middle(skip)))
-        wide = functional.avg_pool2d(self.up(deep), 2)
-        wide = functional.interpolate(wide, size=skip.shape[2:], mode="bilinear", align_corners=False)
+        wide = self.up(deep) + functional.interpolate(deep, scale_factor=2.0, mode="bilinear", align_corners=False)
         return self.out(torch.cat([wide, skip], 1))
 
 

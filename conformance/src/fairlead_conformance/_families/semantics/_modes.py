@@ -59,7 +59,7 @@ def autocast_around_the_call(trial: Trial) -> None:
         return torch.autocast("cpu", torch.bfloat16)
 
     module = trial.made(Mlp).requires_grad_(False)
-    trial.compile(module, within=within, exact=False)(trial.normal(2, 8))
+    trial.compile(module, within=within)(trial.normal(2, 8))
 
 
 @check(Level.L2)
@@ -69,7 +69,7 @@ def autocast_inside_of_the_program(trial: Trial) -> None:
             y = x @ w
         return y, x @ w
 
-    trial.compile(program, exact=False)(trial.normal(4, 4), trial.normal(4, 4))
+    trial.compile(program)(trial.normal(4, 4), trial.normal(4, 4))
 
 
 @check(Level.L2)

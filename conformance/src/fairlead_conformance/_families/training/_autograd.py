@@ -108,7 +108,7 @@ def batches_of_none_and_of_one(trial: Trial) -> None:
 
 @check(Level.L3, needs=_TRAINING)
 def under_autocast(trial: Trial) -> None:
-    twin = trial.compile(trial.made(Mlp), exact=False, within=lambda: torch.autocast("cpu", torch.bfloat16))
+    twin = trial.compile(trial.made(Mlp), within=lambda: torch.autocast("cpu", torch.bfloat16))
     twin.gradients(trial.normal(5, 8))
 
 
