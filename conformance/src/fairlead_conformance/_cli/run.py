@@ -7,10 +7,14 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
+from rich.console import Console
 
 from fairlead.errors import ArgumentError
 from fairlead_conformance._case import Level
+from fairlead_conformance._cli.progress import Display, table
+from fairlead_conformance._report import Report
 from fairlead_conformance._run import Isolation, Session, Settings, Shard, duration, pool_of, seed_of, size
 
 WHAT, HOW = "Which cases", "How they run"
@@ -49,7 +53,7 @@ def run(
 ) -> None:
     """Run the cases of a level against a backend, each at no one's expense but its own.
 
-    Exit status 0: nothing failed; 1: something did, or cases could not be run; 2: it could not be run as asked.
+    Exit status 0: nothing failed; 1: something did, or cases could not be run; 2: interrupted, or not to be run so.
     """
     if seed is None:
         seed = seed_of(report) if resume and report else None
@@ -66,20 +70,51 @@ def run(
         timeout=duration(timeout),
         memory=size(memory),
     )
-    session = Session(settings, folder=report, resume=resume, known=known_failures, command=sys.argv)
+    session = Session(
+        settings, folder=report, resume=resume, known=known_failures, command=(Path(sys.argv[0]).stem, *sys.argv[1:])
+    )
     if collect:
         for case in session.selected:
             print(case.id)
         return
-    with pool_of(settings) as pool:
-        pool.submit(session.open)
-        for result in pool.results():
-            result = session.note(result)
-            print(result.status, result.id, result.detail)
-        session.ready = pool.ready
-    session.close()
-    session.report()
-    raise typer.Exit(1 if session.red else 0)
+    interrupted = _run(session)
+    made = session.report(["interrupted"] if interrupted else [])
+    if as_json:
+        print(msgspec.json.encode(_figures(made)).decode())
+    else:
+        Console().print(table(made))
+    for fault in session.faults:
+        print(fault, file=sys.stderr)
+    if interrupted:
+        print(f"interrupted; {_how_to_resume(session)}", file=sys.stderr)
+    raise typer.Exit(2 if interrupted else 1 if session.red else 0)
+
+
+def _run(session: Session) -> bool:
+    """Run what is open; whether Ctrl-C ended it."""
+    try:
+        with Display(session.settings.backend, len(session.open)) as display, pool_of(session.settings) as pool:
+            pool.submit(session.open)
+            for result in pool.results():
+                display.show(session.note(result))
+            session.ready = pool.ready
+    except KeyboardInterrupt:
+        return True
+    finally:
+        session.close()
+    return False
+
+
+def _how_to_resume(session: Session) -> str:
+    if session.folder is None:
+        return "with --report FOLDER it could be resumed"
+    return f"{len(session.open)} cases are left; go on with the same command and --resume"
+
+
+def _figures(report: Report) -> dict[str, object]:
+    """What ``--json`` prints: the report without its rows."""
+    rows = {"results", "beyond", "known"}
+    return {name: value for name, value in msgspec.structs.asdict(report).items() if name not in rows}
 
 
 def _level(text: str) -> Level:

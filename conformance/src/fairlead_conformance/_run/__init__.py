@@ -7,5 +7,17 @@ what the results come from. The command line and the pytest plugin are two small
 from fairlead_conformance._run._log import seed_of
 from fairlead_conformance._run._session import Session, pool_of
 from fairlead_conformance._run._settings import Isolation, Settings, Shard, duration, size
+from fairlead_conformance._run._summary import is_red, summary
 
-__all__ = ["Isolation", "Session", "Settings", "Shard", "duration", "pool_of", "seed_of", "size"]
+__all__ = [
+    "Isolation",
+    "Session",
+    "Settings",
+    "Shard",
+    "duration",
+    "is_red",
+    "pool_of",
+    "seed_of",
+    "size",
+    "summary",
+]

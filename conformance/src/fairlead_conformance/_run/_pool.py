@@ -132,8 +132,8 @@ class Pool:
                 process.give(self._waiting.popleft())
 
     def _environment(self) -> dict[str, str]:
-        threads = str(max(cores() // self._settings.processes, 1))
-        return {"OMP_NUM_THREADS": threads, "HF_HUB_OFFLINE": "1", **os.environ, "PYTHONFAULTHANDLER": "1"}
+        threads = self._settings.threads or max(cores() // self._settings.processes, 1)
+        return {"OMP_NUM_THREADS": str(threads), "HF_HUB_OFFLINE": "1", **os.environ, "PYTHONFAULTHANDLER": "1"}
 
     def _note(self, process: Process, message: Message) -> None:
         match message:

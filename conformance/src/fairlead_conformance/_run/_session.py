@@ -21,6 +21,7 @@ from fairlead_conformance._run._messages import Ready
 from fairlead_conformance._run._pool import Pool
 from fairlead_conformance._run._select import select
 from fairlead_conformance._run._settings import Isolation, Settings
+from fairlead_conformance._run._summary import is_red
 from fairlead_conformance._status import Status
 
 __all__ = ["Session", "pool_of"]
@@ -78,8 +79,7 @@ class Session:
     @property
     def red(self) -> bool:
         """Whether anything is wrong with the backend, with the run, or with the suite."""
-        wrong = (r.status.failed or r.status in (Status.HARNESS_ERROR, Status.NOT_RUN) for r in self.results.values())
-        return any(wrong) or bool(self.faults)
+        return any(map(is_red, self.results.values())) or bool(self.faults)
 
     def report(self, incomplete: Iterable[str] = ()) -> Report:
         """The report so far; ``incomplete`` are the caller's reasons why it is not all."""

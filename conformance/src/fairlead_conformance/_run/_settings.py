@@ -57,7 +57,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     ``families``, ``expression`` (as pytest's ``-k``) and ``ids`` narrow the level's cases down; a run of fewer than
     all is never complete. ``timeout`` in seconds, for each case; ``memory`` in bytes, for a worker with its children.
-    ``workers`` of 0 is one for each core.
+    ``workers`` of 0 is one for each core; ``threads`` of 0 shares the cores out among them.
     """
 
     backend: str
@@ -70,6 +70,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     shard: Shard = Shard()
 
     workers: int = 0
+    threads: int = 0
     isolate: Isolation = Isolation.auto
     timeout: float = 60.0
     memory: int = 4 * 2**30

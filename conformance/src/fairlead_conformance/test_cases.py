@@ -1,0 +1,1 @@
+"""What ``pytest --pyargs fairlead_conformance --backend=NAME`` collects: the plugin makes an item of each case here."""
