@@ -107,9 +107,13 @@ class _Request:
 
     def __init__(self, request: Any, signature: _Signature) -> None:
         self._request = request
-        self._signature = signature
-        self._in = [self._buffer(p, request.set_input_tensor) for p in signature.inputs]
-        self._out = [self._buffer(p, request.set_output_tensor) for p in signature.outputs]
+        self._symbols = signature.symbols
+        inputs = [(p, self._buffer(p, request.set_input_tensor)) for p in signature.inputs]
+        # By kind, since on a tiny graph a call is as long as deciding anew what each port needs.
+        self._copied = tuple((p.place, b) for p, b in inputs if b is not None and not _is_watched(p))
+        self._checked = tuple((p, b) for p, b in inputs if b is None or _is_watched(p))
+        self._outputs = tuple((p, self._buffer(p, request.set_output_tensor)) for p in signature.outputs)
+        self._placed = any(buffer is None for _, buffer in self._outputs)
 
     @staticmethod
     def _buffer(port: _Port, put: Callable[[int, Any], None]) -> torch.Tensor | None:
@@ -121,25 +125,34 @@ class _Request:
         return buffer
 
     def run(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
-        signature, request = self._signature, self._request
-        held = []  # memory that only this call keeps alive
-        for port, buffer in zip(signature.inputs, self._in, strict=True):
+        for place, buffer in self._copied:
+            buffer.copy_(inputs[place])
+        held = self._put(inputs) if self._checked else ()  # memory that only this call keeps alive
+        if not self._placed:
+            InferRequest.infer(self._request, _NOTHING, True, False)
+            return [buffer.clone() for _, buffer in self._outputs if buffer is not None]
+        env = {name: inputs[i] if dim is None else inputs[i].shape[dim] for name, i, dim in self._symbols}
+        placed = [self._place(port, env) if buffer is None else buffer for port, buffer in self._outputs]
+        InferRequest.infer(self._request, _NOTHING, True, False)
+        del held  # not any sooner
+        return [o if buffer is None else o.clone() for o, (_, buffer) in zip(placed, self._outputs, strict=True)]
+
+    def _put(self, inputs: Sequence[Any]) -> Sequence[torch.Tensor]:
+        """Hand over what is not merely copied; the tensors that are used where they lie."""
+        held = []
+        for port, buffer in self._checked:
             given = inputs[port.place]
             if port.dtype is torch.int64:
                 _check_range(given)
-            if buffer is not None:
-                buffer.fill_(given) if port.is_number else buffer.copy_(given)
-                continue
-            given = given.contiguous()
-            held.append(given)
-            request.set_input_tensor(port.port, ov_tensor(given))
-        env = {name: inputs[i] if dim is None else inputs[i].shape[dim] for name, i, dim in signature.symbols}
-        outputs = [
-            self._place(port, env) if buffer is None else buffer
-            for port, buffer in zip(signature.outputs, self._out, strict=True)
-        ]
-        InferRequest.infer(request, _NOTHING, True, False)
-        return [o if buffer is None else o.clone() for o, buffer in zip(outputs, self._out, strict=True)]
+            if buffer is None:
+                given = given.contiguous()
+                held.append(given)
+                self._request.set_input_tensor(port.port, ov_tensor(given))
+            elif port.is_number:
+                buffer.fill_(given)
+            else:
+                buffer.copy_(given)
+        return held
 
     def _place(self, port: _Port, env: Mapping[str, int]) -> torch.Tensor:
         shape = port.shape
@@ -149,6 +162,11 @@ class _Request:
         if 0 not in shape:
             self._request.set_output_tensor(port.port, ov_tensor(tensor))
         return tensor
+
+
+def _is_watched(port: _Port) -> bool:
+    """Whether each value has to be looked at before OpenVINO gets it."""
+    return port.dtype is torch.int64
 
 
 def _check_range(given: torch.Tensor | int) -> None:
