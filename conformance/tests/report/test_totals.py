@@ -89,8 +89,11 @@ def test_results_of_no_case_or_two_of_one_are_refused() -> None:
             report_of(CASES, wrong, backend=whole.backend, machine=whole.machine, run=whole.run)
 
 
-def test_a_report_is_read_as_it_was_written(tmp_path: Path) -> None:
-    assert read_report(write_report(report(), tmp_path)) == report()
+def test_a_report_is_read_as_it_was_written_with_a_result_on_each_line(tmp_path: Path) -> None:
+    path = write_report(report(), tmp_path)
+    assert read_report(path) == report()
+    lines = path.read_text("utf-8").splitlines()
+    assert [sum(f'"id":"{case.id}"' in line for line in lines) for case in CASES] == [1] * 7 + [0]
 
 
 def test_a_file_that_is_no_report_is_three_lines(tmp_path: Path) -> None:

@@ -47,4 +47,4 @@ def _svg(label: str, value: str, colour: str) -> str:
 
 def _width(text: str) -> int:
     """About the pixels of a text in Verdana of 11; ``textLength`` fits what is drawn to it."""
-    return round(sum(4.2 if c in _NARROW else 10.0 if c in _WIDE else 6.9 for c in text))
+    return round(sum(4.1 if c in _NARROW else 10.0 if c in _WIDE else 6.6 for c in text))

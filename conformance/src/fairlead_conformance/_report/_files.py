@@ -28,8 +28,15 @@ def write_report(report: Report, directory: Path) -> Path:
     ):
         (directory / name).write_text(text, "utf-8")
     path = directory / "report.json"
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n")
+    path.write_bytes(_json(report))
     return path
+
+
+def _json(report: Report) -> bytes:
+    """A field on each line, and a result on each line: so that text tools can search and compare reports."""
+    head = msgspec.json.format(msgspec.json.encode(msgspec.structs.replace(report, results=())), indent=1)
+    lines = b",\n  ".join(msgspec.json.encode(result) for result in report.results)
+    return head.replace(b'\n "results": []', b'\n "results": [\n  ' + lines + b"\n ]", 1) + b"\n"
 
 
 def read_report(path: Path) -> Report:

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from fairlead_conformance._case import Level
 from fairlead_conformance._report._data import Report
-from fairlead_conformance._report._summary import KINDS, bars, groups, heat, kind, level_name
+from fairlead_conformance._report._summary import KINDS, WORDS, bars, groups, heat, kind, level_name
 from fairlead_conformance._status import Status
 
 __all__ = ["MEANINGS", "render", "to_html"]
@@ -24,14 +24,6 @@ MEANINGS = {
     Level.L2: "inference in full",
     Level.L3: "training",
     Level.L4: "hardened",
-}
-_WORDS = {
-    "native": "native",
-    "extern": "with torch's kernels",
-    "declined": "declined",
-    "known": "known failure",
-    "failed": "failed",
-    "lost": "not run",
 }
 
 
@@ -62,7 +54,7 @@ def render(template: str, **values: Any) -> str:
             levels=tuple(Level),
             meanings=MEANINGS,
             kinds=KINDS,
-            words=_WORDS,
+            words=WORDS,
             level_name=level_name,
             **values,
         )

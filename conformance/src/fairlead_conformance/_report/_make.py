@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
+from msgspec.structs import replace
 
 from fairlead_conformance._case import Case
 from fairlead_conformance._report._data import FORMAT, Judged, KnownFailure, Machine, Pack, Report, Run
-from fairlead_conformance._report._digest import digest, installed_suite
+from fairlead_conformance._report._digest import digest, installed_suite, modified
 from fairlead_conformance._report._totals import claim, correct, count, coverage, missing
 from fairlead_conformance._result import Result
 from fairlead_conformance._status import Status
@@ -36,6 +36,10 @@ def report_of(
     if len(given) != len(results) or given.keys() - {case.id for case in cases}:
         raise ValueError("results that are not one of each case")
     every = {case.id: given.get(case.id, Result(id=case.id, status=Status.NOT_RUN)) for case in cases}
+    if changed := modified():
+        run = replace(
+            run, incomplete=(*run.incomplete, f"the suite's files are not as installed: {', '.join(changed)}")
+        )
     counts = count(list(every.values()))
     reasons = missing(run, counts)
     report = Report(
@@ -55,4 +59,4 @@ def report_of(
         results=tuple(every.values()),
         beyond=tuple(beyond),
     )
-    return msgspec.structs.replace(report, digest=digest(report))
+    return replace(report, digest=digest(report))

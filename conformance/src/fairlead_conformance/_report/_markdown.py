@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from fairlead_conformance._report._data import Report
-from fairlead_conformance._report._summary import KINDS, bars, groups, level_name
+from fairlead_conformance._report._summary import KINDS, WORDS, bars, groups, level_name
 from fairlead_conformance._result import Result
 
 __all__ = ["to_markdown"]
@@ -38,7 +38,7 @@ def _lines(report: Report) -> Iterator[str]:
         f"{_text(report.machine.platform)}, {run.device}, level {run.level.name}, seed {run.seed}, {run.seconds:,.0f} s"
     )
     yield ""
-    yield from _table(("family", *KINDS, "cases"), _rows(report))
+    yield from _table(("family", *WORDS.values(), "cases"), _rows(report))
     yield from _failures(report.results)
     if report.beyond:
         yield from _failures(report.beyond, "Beyond the levels")

@@ -12,10 +12,20 @@ from fairlead_conformance._report._data import Report
 from fairlead_conformance._result import Result
 from fairlead_conformance._status import Status
 
-__all__ = ["KINDS", "Bar", "Cell", "Group", "Heat", "bars", "groups", "headline", "heat", "kind", "level_name"]
+__all__ = ["KINDS", "WORDS", "Bar", "Cell", "Group", "Heat", "bars", "groups", "headline", "heat", "kind", "level_name"]
 
 KINDS = ("native", "extern", "declined", "known", "failed", "lost")
 """What statuses come down to, in the order of the bars. ``lost`` are cases that were not run or met a harness error."""
+
+WORDS = {
+    "native": "native",
+    "extern": "with torch's kernels",
+    "declined": "declined",
+    "known": "known failure",
+    "failed": "failed",
+    "lost": "not run",
+}
+"""The same for readers."""
 
 _KIND = {
     Status.PASS_NATIVE: "native",
