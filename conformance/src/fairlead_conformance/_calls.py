@@ -49,11 +49,12 @@ class Checked:
 
     def check(self, inputs: Sequence[Sequence[Any]]) -> None:
         """Call with each of these inputs, and with the first ones again. Raises `Failed`."""
-        expected = [self._expected(given) for given in inputs]
+        with self._seeded():
+            expected = [self._reference.expected(given) for given in inputs]
         calls = [_Call(given) for given in (*inputs, inputs[0])]
         executable = self._compiled()
         self._run(executable, calls)
-        allowed = _shared(self._reference.eager(calls[0].before), calls[0].before)
+        allowed = _shared([e.eager for e in expected[0]], inputs[0])
         for call, right in zip(calls, [*expected, expected[0]], strict=True):
             self._types(call)
             self._inputs_unchanged(call)
@@ -63,10 +64,6 @@ class Checked:
         self._repeats(calls[0], calls[-1])
         borrowed = self._witness.borrowed(lambda: self._call(executable, calls[0].inputs))
         self._witness.note(self._seen, borrowed)
-
-    def _expected(self, inputs: Sequence[Any]) -> list[Expected]:
-        with _seeded():
-            return self._reference.expected(inputs)
 
     def _compiled(self) -> Executable:
         subject = self._subject
@@ -83,29 +80,47 @@ class Checked:
     def _run(self, executable: Executable, calls: Sequence[_Call]) -> None:
         drawn = self._reference.is_drawn
         before, modules = state(random_numbers=not drawn), len(sys.modules)
-        shapes: set[tuple[object, ...]] = set()
-        for call in calls:
-            shape = tuple(tuple(x.shape) if isinstance(x, torch.Tensor) else x for x in call.inputs)
-            self._one(executable, call, settled=shape in shapes)
-            shapes.add(shape)
+        failure = None
+        try:
+            with self._witness.running():
+                self._run_all(executable, calls)
+        except Exception as error:
+            failure = error
+        self._witness.check()
+        if failure is not None:
+            raise Failed(Status.FAIL_RUN, "runs", _said(failure)) from failure
         imported = len(sys.modules) > modules  # by a compiler that waits for the first call
         if differing := changed(before, state(random_numbers=not drawn), imported=imported):
             raise Failed(Status.FAIL_STATE, "state", f"running changed: {differing}")
 
-    def _one(self, executable: Executable, call: _Call, *, settled: bool) -> None:
-        failure: Exception | None = None
-        with _seeded() as drew, self._witness.running(settled=settled):
-            try:
+    def _run_all(self, executable: Executable, calls: Sequence[_Call]) -> None:
+        shapes: set[tuple[object, ...]] = set()
+        for call in calls:
+            shape = tuple(tuple(x.shape) if isinstance(x, torch.Tensor) else x for x in call.inputs)
+            watch = self._witness.settled() if shape in shapes else contextlib.nullcontext()
+            with self._seeded() as drew, watch:
                 call.results = self._call(executable, call.inputs)
-                call.kept = [r.detach().clone() for r in call.results]
-                if not executable.fresh_outputs:
-                    call.results = call.kept
-            except Exception as error:
-                failure = error
-        call.drew = drew()
-        self._witness.check()
-        if failure is not None:
-            raise Failed(Status.FAIL_RUN, "runs", _said(failure)) from failure
+            call.drew = drew()
+            call.kept = [r.detach().clone() for r in call.results]
+            if not executable.fresh_outputs:
+                call.results = call.kept
+            shapes.add(shape)
+
+    @contextlib.contextmanager
+    def _seeded(self) -> Iterator[Callable[[], bool]]:
+        """Within, torch's generator starts from one state, where the graph draws; tells afterwards whether it moved."""
+        if not self._reference.is_drawn:
+            yield lambda: False
+            return
+        kept = torch.get_rng_state()
+        moved: list[bool] = []
+        torch.manual_seed(_SEED)
+        start = torch.get_rng_state()
+        try:
+            yield lambda: moved[0]
+        finally:
+            moved.append(start.numpy().tobytes() != torch.get_rng_state().numpy().tobytes())
+            torch.set_rng_state(kept)
 
     def _call(self, executable: Executable, inputs: Sequence[Any]) -> list[torch.Tensor]:
         with torch.no_grad():
@@ -161,20 +176,6 @@ class Checked:
                 raise Failed(Status.FAIL_NONDETERMINISM, "repeats", what)
         if self._reference.is_drawn and not first.drew:
             raise Failed(Status.FAIL_RNG, "generator", "torch's generator did not move: the next draw is the same")
-
-
-@contextlib.contextmanager
-def _seeded() -> Iterator[Callable[[], bool]]:
-    """Within, torch's generator starts from one state; gives a function that says whether it moved."""
-    kept = torch.get_rng_state()
-    torch.manual_seed(_SEED)
-    start = torch.get_rng_state()
-    moved: list[bool] = []
-    try:
-        yield lambda: moved[0]
-    finally:
-        moved.append(not torch.equal(start, torch.get_rng_state()))
-        torch.set_rng_state(kept)
 
 
 def _same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:

@@ -38,6 +38,8 @@ def check_graph(
         given = [[values[i.value.id] for i in part.graph.inputs] for values in calls]
         if part.backend == subject.name:
             Checked(part.graph, reference, subject, seen).check(given)
+        if part is parts[-1]:
+            return
         for values, own in zip(calls, given, strict=True):
             results = reference.eager(own)
             values.update(zip((v.id for v in part.graph.output_values()), results, strict=True))

@@ -48,14 +48,16 @@ class Witness:
             yield
 
     @contextlib.contextmanager
-    def running(self, *, settled: bool) -> Iterator[None]:
-        """Around a call. ``settled``: one of these shapes was made before, so nothing is left to be compiled."""
+    def running(self) -> Iterator[None]:
+        """Around all calls; nothing but the backend may compute within."""
         with tripwires(self.compilers), poisoned(self._forbidden, self.kernels):
-            if settled:
-                with listen(self.processes):
-                    yield
-            else:
-                yield
+            yield
+
+    @contextlib.contextmanager
+    def settled(self) -> Iterator[None]:
+        """Around a call with shapes that one was made with before, so that nothing is left to be compiled."""
+        with listen(self.processes):
+            yield
 
     def borrowed(self, call: Callable[[], object]) -> set[str]:
         """The kernels that the backend declares and does use: each is taken away until ``call`` asks for no more."""
