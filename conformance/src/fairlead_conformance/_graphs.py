@@ -9,7 +9,7 @@ import torch
 
 from fairlead.ir import Graph
 from fairlead_conformance._calls import Checked
-from fairlead_conformance._inputs import copies, salted
+from fairlead_conformance._inputs import copies, resolved, salted
 from fairlead_conformance._observation import Observation
 from fairlead_conformance._oracle import Reference
 from fairlead_conformance._parts import parts_of, prepared
@@ -31,8 +31,9 @@ def check_graph(
     """
     graph = prepared(graph, subject)
     parts = parts_of(graph, subject)
+    inputs = resolved(inputs)
     calls = [_values(graph, inputs), _values(graph, _others(graph, inputs, subject))]
-    calls += [_values(graph, further) for further in more]
+    calls += [_values(graph, resolved(further)) for further in more]
     for part in parts:
         reference = Reference(part.graph, subject.numerics)
         given = [[values[i.value.id] for i in part.graph.inputs] for values in calls]

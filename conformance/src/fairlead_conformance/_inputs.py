@@ -2,15 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 
-__all__ = ["copied", "copies", "salted"]
+from fairlead.interpret import restride, torch_dtype
+from fairlead.ir import Graph, TensorType, Type, dims
+
+__all__ = ["copied", "copies", "drawn", "resolved", "salted"]
 
 SCALE = 0.8125
 """What floating-point values are multiplied by, exactly: it leaves intervals around zero and positive matrices."""
+
+
+def drawn(graph: Graph, seed: int, sizes: Mapping[str, int] | None = None) -> list[Any]:
+    """Inputs of the types that the graph declares: normal numbers, integers from 0 to 4, and both truth values.
+
+    ``sizes`` gives the symbols their values.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    env = dict(sizes or {})
+    scalars = {s.source[0]: env[s.name] for s in graph.symbols if s.source[1] is None}
+    return [scalars[i] if i in scalars else _drawn(x.value.type, env, generator) for i, x in enumerate(graph.inputs)]
+
+
+def _drawn(type_: Type, env: Mapping[str, int], generator: torch.Generator) -> torch.Tensor:
+    assert isinstance(type_, TensorType)
+    shape = [dims.evaluate(d, env) for d in type_.shape]
+    if type_.dtype.is_floating or type_.dtype.is_complex:
+        wide = torch.complex128 if type_.dtype.is_complex else torch.float64
+        return torch.randn(shape, dtype=wide, generator=generator).to(torch_dtype(type_.dtype))
+    return torch.randint(0, 2 if type_.dtype == "bool" else 5, shape, generator=generator).to(torch_dtype(type_.dtype))
+
+
+def resolved(inputs: Sequence[Any]) -> list[Any]:
+    """The inputs without lazy conjugation and negation, with the strides that they have, as core passes them on."""
+    return [
+        restride(x.resolve_conj().resolve_neg(), x.stride())
+        if isinstance(x, torch.Tensor) and (x.is_conj() or x.is_neg())
+        else x
+        for x in inputs
+    ]
 
 
 def copies(inputs: Sequence[Any]) -> list[Any]:
@@ -19,11 +52,7 @@ def copies(inputs: Sequence[Any]) -> list[Any]:
 
 
 def copied(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor in memory of its own, with its strides, offset and bits for conjugation and negation."""
-    if tensor.is_conj():
-        return copied(tensor.conj()).conj()
-    if tensor.is_neg():
-        return torch._neg_view(copied(torch._neg_view(tensor)))
+    """The tensor in memory of its own, with its strides and offset."""
     memory = torch.as_strided(tensor, (tensor.untyped_storage().nbytes() // tensor.itemsize,), (1,), 0).clone()
     return memory.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
 
@@ -42,8 +71,6 @@ def _candidates(inputs: Sequence[Any], shift: int) -> Iterator[list[Any]]:
 
 
 def _changed(tensor: torch.Tensor, floats: int, integers: int, scale: float) -> torch.Tensor:
-    if tensor.is_conj() or tensor.is_neg():
-        return copied(tensor)
     rounds = tensor.is_floating_point() or tensor.is_complex()
     other = copied(tensor)
     shift = floats if rounds else integers
