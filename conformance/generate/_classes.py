@@ -1,0 +1,88 @@
+"""What kind of graph a sample makes: has it one right result, and what becomes of edge values in it."""
+
+from __future__ import annotations
+
+from fairlead.ir import DType, Graph, Node, TensorType, Value, opset
+from fairlead.passes import draws
+
+__all__ = ["unfit", "variants_of"]
+
+MOST_NODES = 150
+
+_UNINITIALISED = ("aten.empty", "aten.new_empty", "aten.resize")
+
+_MANY_RIGHT = frozenset({
+    "aten._linalg_eigh.default", "aten._linalg_svd.default", "aten.linalg_eig.default", "aten.geqrf.default",
+    "aten.linalg_qr.default", "aten.linalg_ldl_factor_ex.default", "aten.linalg_lstsq.default",
+})  # fmt: skip
+"""Factorisations whose results are unique only up to signs and order."""
+
+_PLACES_OF_EQUALS = frozenset({
+    "aten.topk.default", "aten.sort.default", "aten.kthvalue.default", "aten.mode.default", "aten.median.dim",
+    "aten.nanmedian.dim",
+})  # fmt: skip
+"""Ops whose second result is one of several right ones where elements are equal."""
+
+_ROUNDING = frozenset({
+    "aten.round.default", "aten.round.decimals", "aten.floor.default", "aten.ceil.default", "aten.trunc.default",
+    "aten.frac.default", "aten._to_copy.default",
+})  # fmt: skip
+
+_ORDERING = frozenset({
+    "aten.sort.stable", "aten.argmax.default", "aten.argmin.default", "aten.max.dim", "aten.min.dim",
+    "aten.amax.default", "aten.amin.default",
+})  # fmt: skip
+
+_TIERS = frozenset({"base", "ext", "nn"})
+
+
+def unfit(graph: Graph) -> str:
+    """Why a graph is no case; empty where it is one."""
+    nodes = list(graph.walk())
+    if not nodes:
+        return "it computes nothing"
+    if len(nodes) > MOST_NODES:
+        return f"more than {MOST_NODES} nodes"
+    if any(map(draws, nodes)):
+        return "it draws random numbers"
+    if any(node.op.startswith(_UNINITIALISED) for node in nodes):
+        return "its result is uninitialised"
+    if any(node.op in _MANY_RIGHT for node in nodes):
+        return "it has more than one right result"
+    if any(map(_depends_on_ties, nodes)):
+        return "places of equal elements are left open"
+    return ""
+
+
+def _depends_on_ties(node: Node) -> bool:
+    """Whether it tells places among elements that are likely to be equal: few values are different in a small dtype."""
+    source = node.args[0]
+    if node.op not in _PLACES_OF_EQUALS or node.results[1] is None or not isinstance(source, Value):
+        return False
+    return source.tensor.dtype not in (DType.f32, DType.f64)
+
+
+def variants_of(graph: Graph) -> list[str]:
+    """The edge values whose results are well defined for every op of the graph."""
+    specs = [opset.spec(n.op) for n in graph.walk()]
+    if any(spec is None or spec.tier not in _TIERS for spec in specs):
+        return []
+    classes = {spec.comparison for spec in specs if spec is not None}
+    names = {n.op for n in graph.walk()}
+    if not _first_is_real(graph):
+        return ["intmin", "intmax"] if classes <= {"exact"} else []
+    found = ["nan", "zeros"]
+    if "accumulation" not in classes:
+        found += ["inf", "negzero"]
+    if classes <= {"exact"}:
+        found += ["denormal", "large"]
+    if names & _ROUNDING:
+        found.append("halves")
+    if names & _ORDERING:
+        found.append("ties")
+    return found
+
+
+def _first_is_real(graph: Graph) -> bool:
+    types = [i.value.type for i in graph.inputs if isinstance(i.value.type, TensorType)]
+    return bool(types) and types[0].dtype.is_floating
