@@ -6,7 +6,7 @@ BACKENDS := backends/onnx backends/inductor backends/onnxrt backends/openvino
 WHEELS := core $(BACKENDS) conformance
 MODELS ?= bert resnet50
 
-.PHONY: help setup test lint unit demo bench matrix fix api docs vendor wheels clean
+.PHONY: help setup test lint unit demo bench matrix pack fix api docs vendor wheels clean
 .DEFAULT_GOAL := help
 
 help:    ## list the targets
@@ -30,6 +30,9 @@ bench: .venv/.ready    ## the measurements behind the numbers in the documentati
 
 matrix: .venv/.ready    ## capture, the golden corpus and semantics on other releases of torch
 	$(BIN)/python -m tests.matrix --report docs/results/matrix.md
+
+pack: .venv/.ready    ## the case pack of the conformance suite, anew from PyTorch's samples
+	$(BIN)/python -m conformance.generate
 
 fix: .venv/.ready    ## format, and mend what the linter can
 	$(BIN)/ruff check --fix . ; $(BIN)/ruff format .
