@@ -23,14 +23,14 @@ from fairlead_conformance._pack import Content, Drawn, Entry, made
 __all__ = ["Frozen", "freeze"]
 
 SHARES = {
-    DType.f32: 12, DType.bf16: 2, DType.i64: 2, DType.f64: 1, DType.f16: 1, DType.i32: 1, DType.bool: 1, DType.u8: 1,
+    DType.f32: 10, DType.bf16: 2, DType.i64: 2, DType.f64: 1, DType.f16: 1, DType.i32: 1, DType.bool: 1, DType.u8: 1,
     DType.i8: 1, DType.i16: 1, DType.c64: 1,
 }  # fmt: skip
 """How many samples of an entry are kept in each dtype; what other dtypes leave goes to the first."""
 
-GRADIENTS = {DType.f32: 5, DType.bf16: 1, DType.f64: 1}
+GRADIENTS = {DType.f32: 3, DType.bf16: 1, DType.f64: 1}
 SEEDS = (0, 1, 2)
-"""Each case has to be right for all of these."""
+"""What is drawn has to do for all of these; the reference runs in full for the first."""
 
 Made = tuple[Entry, Content]
 
@@ -139,17 +139,18 @@ def _sound(entry: Entry, calls: Sequence[Call]) -> Content:
 def _flaw(content: Content, case: Case, calls: Sequence[Call]) -> str:
     """What is wrong with a case when values are drawn; empty where nothing is."""
     graph = from_bytes(content.module).graphs[0]
+    run = interpret.to_fx(graph)
     finite = all(map(_is_finite, calls[0].outputs))
-    for seed in SEEDS:
-        inputs = made(graph, content.inputs[0], name=case.id, seed=seed)
-        try:
-            if finite and not all(map(_is_finite, interpret.run(graph, inputs))):
+    try:
+        for seed in SEEDS:
+            found = run(*made(graph, content.inputs[0], name=case.id, seed=seed))
+            if finite and not all(map(_is_finite, found)):
                 return "drawn values have no finite results"
-            _runner(case)(content, case, Subject("eager", seed=seed), Observation())
-        except Failed as failure:
-            return f"eager fails: {failure.check}"
-        except Exception as error:
-            return f"drawn values raise {type(error).__name__}"
+        _runner(case)(content, case, Subject("eager", seed=SEEDS[0]), Observation())
+    except Failed as failure:
+        return f"eager fails: {failure.check}"
+    except Exception as error:
+        return f"drawn values raise {type(error).__name__}"
     return ""
 
 
@@ -176,8 +177,7 @@ def _with_variants(cases: list[Made]) -> list[Made]:
 def _variant_is_sound(entry: Entry, content: Content, variant: str) -> bool:
     case = msgspec.structs.replace(entry.cases()[0], id=f"{entry.id}~{variant}")
     try:
-        for seed in SEEDS:
-            ops.run_content(content, case, Subject("eager", seed=seed), Observation())
+        ops.run_content(content, case, Subject("eager", seed=SEEDS[0]), Observation())
     except Exception:
         return False
     return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import threading
 from collections.abc import Sequence
@@ -11,6 +12,9 @@ from queue import Empty, SimpleQueue
 __all__ = ["spread"]
 
 BATCH = 32
+_ENV = {**os.environ, "OMP_NUM_THREADS": "1"}
+"""Small tensors gain nothing from threads, and processes lose by them."""
+
 SECONDS = 300
 """What one name may take at most."""
 
@@ -43,7 +47,7 @@ def spread(command: Sequence[str], names: Sequence[str], processes: int) -> dict
 def _run(command: Sequence[str], names: Sequence[str], lost: dict[str, str]) -> int:
     """Run once over the names; how many of them are done with."""
     begun = 0
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_ENV) as child:
         assert child.stdout is not None
         assert child.stderr is not None
         errors = _Tail(child.stderr)
