@@ -9,6 +9,7 @@ import threading
 import pytest
 import torch
 
+from fairlead import interpret
 from fairlead.backend import Executable, Refittable
 from fairlead.ir import DimExpr, DType, Graph, Input, Kind, Node, Output, ScalarType, Symbol, TensorType, Value
 from fairlead_onnxrt import backend
@@ -51,6 +52,38 @@ def test_a_later_call_does_not_write_into_an_earlier_result() -> None:
     run([torch.zeros(4, 8)])
     assert run.fresh_outputs
     assert torch.equal(first, kept)
+
+
+@pytest.mark.parametrize("dtype", [DType.f32, DType.f16, DType.f64, DType.i64, DType.i32, DType.u8, DType.bool])
+@pytest.mark.parametrize("size", [512, "n"])
+def test_a_large_result_is_memory_of_its_own_that_outlives_everything(dtype: DType, size: int | str) -> None:
+    symbols = (Symbol("n", 1, None, (0, 0)),) if size == "n" else ()
+    x, y, out, few = (tensor(i, size, n, dtype=dtype) for i, n in enumerate((4096, 4096, 4096, 1)))
+    op = "aten.bitwise_and.Tensor" if dtype is DType.bool else "aten.maximum.default"
+    nodes = [
+        Node(op, (x, y), (out,)),
+        Node("aten.slice.Tensor", (out, 1, 0, 1, 1), (few,)),
+    ]
+    run = backend.compile(graph([x, y], nodes, few, out, symbols=symbols), backend.options_type(), {})
+    one = torch.ones(512, 4096, dtype=interpret.torch_dtype(dtype))
+    small, large = run([one, one])
+    again = run([one * 0, one * 0])
+    del run
+    assert [t.shape for t in (small, large)] == [(512, 1), (512, 4096)]
+    assert torch.equal(large, one)
+    assert not again[1].any()
+    large.zero_()
+    assert small.all()
+
+
+def test_the_memory_of_a_large_result_is_used_again_once_it_is_dropped() -> None:
+    x, out = tensor(0, 512, 1024), tensor(1, 512, 1024)
+    run = backend.compile(graph([x], [Node("aten.relu.default", (x,), (out,))], out), backend.options_type(), {})
+    given = torch.randn(512, 1024)
+    first = run([given])[0].data_ptr()  # dropped at once
+    kept = run([given])
+    assert kept[0].data_ptr() == first
+    assert run([given])[0].data_ptr() != first
 
 
 def test_inputs_of_any_strides_are_read_as_they_are() -> None:
