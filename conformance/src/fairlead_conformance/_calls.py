@@ -5,16 +5,17 @@ from __future__ import annotations
 import contextlib
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import torch
 import torch.utils.dlpack
 
-from fairlead.backend import Executable
+from fairlead.backend import Executable, Refittable
 from fairlead.interpret import in_clean_thread, torch_dtype
 from fairlead.ir import Graph, dims
-from fairlead_conformance._inputs import copies
+from fairlead_conformance._inputs import copied, copies
 from fairlead_conformance._observation import Failed, Observation
 from fairlead_conformance._oracle import Expected, Reference, compare
 from fairlead_conformance._status import Status
@@ -48,29 +49,65 @@ class Checked:
         self._witness = Witness(graph, subject.capabilities, thorough=_is_drawn_by_lot(graph, subject.seed))
 
     def check(self, inputs: Sequence[Sequence[Any]]) -> None:
-        """Call with each of these inputs, and with the first ones again. Raises `Failed`."""
+        """Call with each of these inputs, and with the first ones twice again. Raises `Failed`."""
         with self._seeded():
             expected = [self._reference.expected(given) for given in inputs]
-        calls = [_Call(given) for given in (*inputs, inputs[0])]
+        calls = [_Call(given) for given in (*inputs, inputs[0], inputs[0])]
         executable = self._compiled()
         self._run(executable, calls)
         allowed = _shared([e.eager for e in expected[0]], inputs[0])
-        for call, right in zip(calls, [*expected, expected[0]], strict=True):
+        for call in calls:
             self._types(call)
             self._inputs_unchanged(call)
             self._aliases(call, allowed)
+        for call, right in zip(calls, expected, strict=False):
             self._values(call, right)
-        self._kept(executable, calls)
-        self._repeats(calls[0], calls[-1])
+        self._kept(calls)
+        for again in calls[len(inputs) :]:
+            self._repeats(calls[0], again)
         borrowed = self._witness.borrowed(lambda: self._call(executable, calls[0].inputs))
         self._witness.note(self._seen, borrowed)
 
-    def _compiled(self) -> Executable:
+    def check_constants(self, inputs: Sequence[Sequence[Any]], constants: Collection[int]) -> None:
+        """Compile with the first inputs' constants, then change to the second ones'. Raises `Failed`."""
+        with self._seeded():
+            expected = [self._reference.expected(given) for given in inputs]
+        first, second = ({i: copied(given[i]) for i in constants} for given in inputs)
+        executable = self._compiled(first)
+        self._check_constants(executable, inputs[0], expected[0], first, "baked")
+        if isinstance(executable, Refittable) and executable.baked:
+            executable.refit({i: t for i, t in second.items() if i in executable.baked})
+            check = "refitted"
+        else:
+            executable, check = self._compiled(second), "recompiled"
+        self._check_constants(executable, inputs[1], expected[1], second, check)
+
+    def _check_constants(
+        self,
+        executable: Executable,
+        inputs: Sequence[Any],
+        expected: Sequence[Expected],
+        constants: Mapping[int, torch.Tensor],
+        check: str,
+    ) -> None:
+        if not executable.baked <= constants.keys():
+            raise Failed(Status.FAIL_COMPILE, "baked", "inputs are baked that were not offered as constants")
+        given = [constants.get(i, x) for i, x in enumerate(inputs)]
+        call = _Call(given)
+        self._run(executable, [call])
+        self._types(call)
+        self._values(call, expected, check)
+        if not all(_same_bits(constants[i], call.before[i]) for i in constants):
+            raise Failed(Status.FAIL_MUTATION, "constants", "a constant was written")
+
+    def _compiled(self, constants: Mapping[int, torch.Tensor] = MappingProxyType({})) -> Executable:
         subject = self._subject
         before, modules = state(), len(sys.modules)
         try:
             with self._witness.compiling():
-                executable = in_clean_thread(lambda: subject.backend.compile(self._graph, subject.options, {}))
+                executable = in_clean_thread(
+                    lambda: subject.backend.compile(self._graph, subject.options, dict(constants))
+                )
         except Exception as error:
             raise Failed(Status.FAIL_COMPILE, "compiles", _said(error)) from error
         if differing := changed(before, state(), imported=len(sys.modules) > modules):
@@ -155,14 +192,14 @@ class Checked:
         for a, b in _shared(call.results, call.inputs) - allowed:
             raise Failed(Status.FAIL_ALIAS, "aliases", f"{a} shares memory with {b}")
 
-    def _values(self, call: _Call, expected: Sequence[Expected]) -> None:
+    def _values(self, call: _Call, expected: Sequence[Expected], check: str = "values") -> None:
         for index, (got, right) in enumerate(zip(call.kept, expected, strict=True)):
             compared, problem = compare(got, right, signed_zeros=self._reference.signed_zeros)
             self._seen.compared += compared
             if problem:
-                raise Failed(Status.FAIL_MISMATCH, "values", f"output {index}: {problem}")
+                raise Failed(Status.FAIL_MISMATCH, check, f"output {index}: {problem}")
 
-    def _kept(self, executable: Executable, calls: Sequence[_Call]) -> None:
+    def _kept(self, calls: Sequence[_Call]) -> None:
         for number, call in enumerate(calls, start=1):
             for index, (now, then) in enumerate(zip(call.results, call.kept, strict=True)):
                 if not _same_bits(now, then):

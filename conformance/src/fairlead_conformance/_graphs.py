@@ -7,7 +7,8 @@ from typing import Any
 
 import torch
 
-from fairlead.ir import Graph
+from fairlead.ir import Graph, Kind, Role
+from fairlead.passes import hoist
 from fairlead_conformance._calls import Checked
 from fairlead_conformance._inputs import copies, resolved, salted
 from fairlead_conformance._observation import Observation
@@ -30,15 +31,45 @@ def check_graph(
     Raises `Declined` where the backend refuses a node, and `Failed` where anything is wrong.
     """
     graph = prepared(graph, subject)
-    parts = parts_of(graph, subject)
     inputs = resolved(inputs)
-    calls = [_values(graph, inputs), _values(graph, _others(graph, inputs, subject))]
-    calls += [_values(graph, resolved(further)) for further in more]
+    calls = [inputs, _others(graph, inputs, subject)]
+    _check_parts(graph, [*calls, *map(resolved, more)], frozenset(), subject, seen)
+    weights = [i for i, item in enumerate(graph.inputs) if item.role in (Role.parameter, Role.buffer)]
+    if weights and subject.capabilities.bakes_constants and graph.kind is Kind.inference:
+        _check_weights(graph, calls, weights, subject, seen)
+
+
+def _check_weights(
+    graph: Graph, calls: Sequence[Sequence[Any]], weights: Sequence[int], subject: Subject, seen: Observation
+) -> None:
+    """The same with weights that are known at compile time, and then exchanged for the others'."""
+    known = {graph.inputs[i].value.id for i in weights}
+    if hoisted := hoist(graph, weights):
+        setup = Reference(hoisted.setup)
+        own = [_values(graph, call) for call in calls]
+        made = [setup.eager([values[i.value.id] for i in hoisted.setup.inputs]) for values in own]
+        calls = [[*call, *(t.contiguous() for t in more)] for call, more in zip(calls, made, strict=True)]
+        graph = hoisted.main
+        known |= {item.value.id for item in graph.inputs[-len(hoisted.setup.outputs) :]}
+    _check_parts(graph, calls, frozenset(known), subject, seen)
+
+
+def _check_parts(
+    graph: Graph, inputs: Sequence[Sequence[Any]], known: frozenset[int], subject: Subject, seen: Observation
+) -> None:
+    """Each Part of the graph by its own, on what torch makes of those before. ``known``: constants, by value."""
+    calls = [_values(graph, call) for call in inputs]
+    parts = parts_of(graph, subject)
     for part in parts:
         reference = Reference(part.graph, subject.numerics)
         given = [[values[i.value.id] for i in part.graph.inputs] for values in calls]
         if part.backend == subject.name:
-            Checked(part.graph, reference, subject, seen).check(given)
+            constants = frozenset(i for i, item in enumerate(part.graph.inputs) if item.value.id in known)
+            checked = Checked(part.graph, reference, subject, seen)
+            if not known:
+                checked.check(given)
+            elif constants:
+                checked.check_constants(given, constants)
         if part is parts[-1]:
             return
         for values, own in zip(calls, given, strict=True):

@@ -30,7 +30,7 @@ EPS = {
 """The distance from one to the next number of each type."""
 
 TF32 = 2.0**-10
-"""The same of what a tensor core multiplies for a backend that declares ``tf32``."""
+"""How far the operands of products are rounded by a backend that declares ``tf32``."""
 
 CONTRACTIONS = frozenset(
     f"aten.{name}.default"
@@ -50,13 +50,15 @@ class Noise:
 
     ``ulps``: units in the last place of each result. ``terms``: eps of the type in which terms add up, 0 where none do.
     ``by_magnitude``: the op, run on magnitudes, says how large they are. ``least``: the size at which units in the last
-    place are taken for smaller results too, or ``operand`` for that of the first operand.
+    place are taken for smaller results too, or ``operand`` for that of the first operand. ``operands``: how far, in
+    proportion, each element of the operands is rounded before the op reads it.
     """
 
     ulps: float
     terms: float = 0.0
     by_magnitude: bool = False
     least: float | Literal["operand"] = 0.0
+    operands: float = 0.0
 
 
 _ROUNDING = frozenset(
@@ -91,7 +93,7 @@ def noise_of(node: Node, dtype: DType, numerics: Collection[str]) -> Noise | Non
     if found := _ULPS.fullmatch(comparison):
         return Noise(float(found[1]))
     if node.op in CONTRACTIONS and "tf32" in numerics and dtype in (DType.f32, DType.c64):
-        return Noise(1.0, TF32, by_magnitude=True)
+        return Noise(2.0, EPS[dtype], by_magnitude=True, operands=TF32)
     # Half-precision terms add up in float32: a sum in float16 is a defect, not a style.
     terms = EPS[DType.f32] if dtype.itemsize < DType.f32.itemsize else EPS[dtype]
     return Noise(2.0, terms, by_magnitude=node.op in CONTRACTIONS or node.op in SUMS)

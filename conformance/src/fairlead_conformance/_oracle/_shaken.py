@@ -49,9 +49,8 @@ class Shaken:
         read = {v.id for n in declared.nodes for v in n.operands()}
         self._last = frozenset(v.id for v in declared.output_values()) - read
         self._outputs = tuple(v.id for v in declared.output_values())
-        self.moves = any(n.terms and not n.by_magnitude for n in self._noise.values()) or bool(
-            self._dtypes.keys() - self._last
-        )
+        self.moves = any(map(_moves_operands, self._noise.values())) or bool(self._dtypes.keys() - self._last)
+        self.jumps = any(id(n) not in self._noise for n in graph.nodes)
 
     def _enter(self, own: Node, wide: Node, numerics: Collection[str]) -> None:
         types = {r.id: r.type.dtype for r in own.results if r is not None and isinstance(r.type, TensorType)}
@@ -90,9 +89,10 @@ class _Run(Interpreter):
             return super().run_node(n)
         args, kwargs = self.fetch_args_kwargs_from_env(n)
         given = args
-        if self._turn is not None and noise.terms and not noise.by_magnitude and n not in self._from:
-            depth = math.sqrt(_depth(args))
-            given = torch.fx.node.map_aggregate(args, lambda a: self._operand(a, noise.terms / 2 * depth))
+        if self._turn is not None and _moves_operands(noise) and n not in self._from:
+            share = noise.operands or noise.terms / 2 * math.sqrt(_depth(args))
+            coherent = self._turn % 2 == 1 and not noise.operands
+            given = torch.fx.node.map_aggregate(args, lambda a: self._operand(a, share, coherent))
         result = getattr(self, n.op)(n.target, given, kwargs)
         value = n.meta.get("value")
         dtype = self._shaken._dtypes.get(value.id) if isinstance(value, Value) else None
@@ -113,15 +113,11 @@ class _Run(Interpreter):
             self._from[n] = noise
         return noise
 
-    def _operand(self, arg: Any, share: float) -> Any:
-        """An operand of a sum, moved as far as many roundings of its terms go."""
+    def _operand(self, arg: Any, share: float, coherent: bool) -> Any:
+        """An operand, moved by this share of itself: every element in its own way, or all in the same."""
         if not _moves(arg):
             return arg
-        return arg * (1 + share * self._signs(() if self._coherent else arg.shape)).to(arg.abs().dtype)
-
-    @property
-    def _coherent(self) -> bool:
-        return self._turn is not None and self._turn % 2 == 1
+        return arg * (1 + share * self._signs(() if coherent else arg.shape)).to(arg.abs().dtype)
 
     def _amount(
         self, n: torch.fx.Node, noise: Noise, args: Any, kwargs: Any, result: torch.Tensor, dtype: DType
@@ -155,6 +151,11 @@ class _Run(Interpreter):
 
     def _signs(self, shape: Sequence[int]) -> torch.Tensor:
         return torch.randint(0, 2, tuple(shape), generator=self._generator).double() * 2 - 1
+
+
+def _moves_operands(noise: Noise) -> bool:
+    """Whether what is wrong shows in the results of a run with other operands, and not as a share of the results."""
+    return bool(noise.operands) or bool(noise.terms and not noise.by_magnitude)
 
 
 def _moves(x: Any) -> bool:
