@@ -1,0 +1,200 @@
+"""What the oracle lets pass, and what it does not: a fault is judged, an honest rounding is not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+import torch
+
+from fairlead.ir import Builder, DType, Graph
+
+from .faulty import Faulty, failure, honest
+
+MISMATCH = ("FAIL_MISMATCH", "values")
+
+
+def one(op: str, *types: str, **attributes: Any) -> Graph:
+    """A graph of one op on inputs of these types; further arguments by name."""
+    b = Builder("one")
+    inputs = [b.input(type_, f"x{i}") for i, type_ in enumerate(types)]
+    b.output(b.op(op, *inputs, **attributes))
+    return b.graph()
+
+
+def chain(dtype: str) -> Graph:
+    """softmax(relu(x w' + b)) v, as in a small net."""
+    b = Builder("chain")
+    x, w, c = b.input(f"{dtype}[16, 64]", "x"), b.input(f"{dtype}[32, 64]", "w"), b.input(f"{dtype}[32]", "c")
+    v = b.input(f"{dtype}[32, 8]", "v")
+    y = b.op("aten.relu.default", b.op("aten.linear.default", x, w, c))
+    b.output(b.op("aten.mm.default", b.op("aten._softmax.default", y, 1, False), v))
+    return b.graph()
+
+
+def eager(graph: Graph, inputs: Sequence[Any]) -> list[torch.Tensor]:
+    from fairlead.interpret import run
+
+    return list(run(graph, inputs))
+
+
+def on(change: Callable[[list[torch.Tensor]], list[torch.Tensor]]) -> Callable[[list[Any], Graph, Any], Any]:
+    """A fault of operands, computed by torch."""
+    return lambda results, graph, inputs: eager(graph, change(list(inputs)))
+
+
+def after(change: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[list[Any], Graph, Any], Any]:
+    """A fault of results."""
+    return lambda results, graph, inputs: [change(r) for r in results]
+
+
+def bits_kept(kept: int) -> Callable[[list[torch.Tensor]], list[torch.Tensor]]:
+    """Float32 operands with only so many bits of their mantissa, as matrix units take them."""
+    mask = -(1 << (23 - kept))
+    return lambda inputs: [(x.contiguous().view(torch.int32) & mask).view(torch.float32) for x in inputs]
+
+
+def narrowed(x: torch.Tensor) -> torch.Tensor:
+    return x.float().double() if x.dtype is torch.float64 else x
+
+
+def last_row_dropped(x: torch.Tensor) -> torch.Tensor:
+    x = x.clone()
+    x[-1] = 0
+    return x
+
+
+MM = one("aten.mm.default", "f32[16, 128]", "f32[128, 8]")
+LARGE = one("aten.mm.default", "f32[8, 4096]", "f32[4096, 8]")
+EXP = one("aten.exp.default", "f32[16, 16]")
+TANH = one("aten.tanh.default", "f32[16, 16]")
+FAULTS: dict[str, tuple[Graph, Any]] = {
+    "bfloat16 products": (MM, on(bits_kept(7))),
+    "bfloat16 products, many terms": (LARGE, on(bits_kept(7))),
+    "tf32 products": (MM, on(bits_kept(10))),
+    "a tenth too large": (MM, after(lambda x: x * 1.1)),
+    "a millionth too large": (EXP, after(lambda x: x * (1 + 2e-6))),
+    "the last row dropped": (MM, after(last_row_dropped)),
+    "one element": (MM, after(lambda x: torch.cat([x[:-1], x[-1:] + torch.eye(1, 8) * 1e-3]))),
+    "a rational tanh": (TANH, lambda results, graph, inputs: [pade(inputs[0])]),
+    "exp two hundredths off": (EXP, after(lambda x: x * 1.02)),
+    "erf a thousandth off": (one("aten.erf.default", "f32[64]"), after(lambda x: x * 0.999)),
+    "the wrong gelu": (
+        one("aten.gelu.default", "f32[64]"),
+        lambda results, graph, inputs: [torch.nn.functional.gelu(inputs[0], approximate="tanh")],
+    ),
+    "float64 in float32": (one("aten.sin.default", "f64[64]"), after(narrowed)),
+    "a sum in float16": (
+        one("aten.sum.dim_IntList", "f16[8, 256]", dim=[1]),
+        lambda results, graph, inputs: [sequential(inputs[0])],
+    ),
+    "an average that counts its own": (
+        one("aten.var.correction", "f32[4, 8]", dim=[1], correction=1),
+        after(lambda x: x * 7 / 8),
+    ),
+    "not a number taken for zero": (one("aten.relu.default", "f32[8]"), after(lambda x: x.nan_to_num(0.0))),
+    "the sign of zero": (one("aten.neg.default", "f32[8]"), after(lambda x: x + 0.0)),
+    "a quotient by the reciprocal": (
+        one("aten.div.Tensor", "f32[64]", "f32[64]"),
+        lambda results, graph, inputs: [inputs[0] * (1 / inputs[1])],
+    ),
+    "nearly zero taken for zero": (
+        one("aten.mul.Tensor", "f32[8]", "f32[8]"),
+        after(lambda x: torch.where(x.abs() < 2.0**-126, 0.0, x)),
+    ),
+    "rounded half away": (
+        one("aten.round.default", "f32[8]"),
+        lambda results, graph, inputs: [(inputs[0].abs() + 0.5).floor() * inputs[0].sign()],
+    ),
+    "a small net in bfloat16": (
+        chain("f32"),
+        lambda results, graph, inputs: [eager(chain("bf16"), [x.bfloat16() for x in inputs])[0].float()],
+    ),
+    "a small net with tf32 products": (chain("f32"), on(bits_kept(10))),
+}
+"""A graph, and what a faulty backend makes of its right results."""
+
+
+def pade(x: torch.Tensor) -> torch.Tensor:
+    return (x * (27 + x * x) / (27 + 9 * x * x)).clamp(-1, 1)
+
+
+def sequential(x: torch.Tensor) -> torch.Tensor:
+    total = torch.zeros(len(x), dtype=x.dtype)
+    for column in x.T:
+        total = total + column
+    return total
+
+
+def special(graph: Graph) -> list[torch.Tensor] | None:
+    """Inputs for graphs of eight numbers: those at which careless code shows."""
+    shapes = [item.value.tensor.shape for item in graph.inputs]
+    if shapes[0] != (8,):
+        return None
+    first = torch.tensor([0.0, -0.0, math.nan, math.inf, 2.5, -0.5, 1e-20, -3e-25])
+    return [first, torch.tensor([1.0, 1.0, 1.0, 2.0, 3.0, 1e-30, 1e-20, 1e-15])][: len(shapes)]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_found(fault: str) -> None:
+    graph, change = FAULTS[fault]
+    faulty = Faulty(lambda graph, inputs: change(honest(graph, inputs), graph, inputs), extern_aten=("*",))
+    assert failure(faulty, graph, special(graph)) == MISMATCH
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_same_graph_without_the_fault_passes(fault: str) -> None:
+    graph, _ = FAULTS[fault]
+    for seed in range(3):
+        assert failure(Faulty(), graph, special(graph), seed) == ("", "")
+        assert failure(Faulty(eager, extern_aten=("*",)), graph, special(graph), seed) == ("", "")
+
+
+def test_declared_numerics_let_pass_what_they_name_and_no_more() -> None:
+    def faults(*numerics: str) -> set[str]:
+        names = ("tf32 products", "nearly zero taken for zero", "bfloat16 products")
+        found = set()
+        for name in names:
+            graph, change = FAULTS[name]
+            run = lambda graph, inputs, change=change: change(honest(graph, inputs), graph, inputs)  # noqa: E731
+            if failure(Faulty(run, extern_aten=("*",), numerics=numerics), graph, special(graph))[0]:
+                found.add(name)
+        return found
+
+    assert faults() == {"tf32 products", "nearly zero taken for zero", "bfloat16 products"}
+    assert faults("tf32") == {"nearly zero taken for zero", "bfloat16 products"}
+    assert faults("ftz") == {"tf32 products", "bfloat16 products"}
+
+
+def test_halves_may_be_computed_in_float32() -> None:
+    b = Builder("half")
+    x = b.input("bf16[64, 64]", "x")
+    b.output(b.op("aten.floor.default", b.op("aten.mul.Tensor", x, 3.0)))
+    b.output(b.op("aten.mul.Tensor", b.op("aten.sub.Tensor", x, 1.0), x))
+    wide = lambda graph, inputs: [  # noqa: E731
+        (inputs[0].float() * 3).floor().bfloat16(),
+        ((inputs[0].float() - 1) * inputs[0].float()).bfloat16(),
+    ]
+    assert failure(Faulty(wide, extern_aten=("*",)), b.graph()) == ("", "")
+
+
+def test_another_order_of_summation_passes() -> None:
+    backwards = lambda graph, inputs: [torch.flip(inputs[0], [1]).cumsum(1)[:, -1]]  # noqa: E731
+    graph = one("aten.sum.dim_IntList", "f32[16, 1000]", dim=[1])
+    for seed in range(5):
+        assert failure(Faulty(backwards, extern_aten=("*",)), graph, seed=seed) == ("", "")
+
+
+def test_integers_that_rounding_decides_are_left_open_and_others_are_not() -> None:
+    b = Builder("floor")
+    x = b.input("f32[64]", "x")
+    scaled = b.op("aten.exp.default", b.op("aten.log.default", x))
+    b.output(b.op("aten._to_copy.default", scaled, dtype=DType.i64))
+    graph = b.graph()
+    inputs = [torch.arange(1, 65).float() + torch.tensor([0.0, 0.5]).repeat(32)]
+    other = lambda graph, inputs: [(inputs[0] * (1 - 2e-7)).long()]  # noqa: E731
+    off = lambda graph, inputs: [inputs[0].long() + 1]  # noqa: E731
+    assert failure(Faulty(other, extern_aten=("*",)), graph, inputs) == ("", "")
+    assert failure(Faulty(off, extern_aten=("*",)), graph, inputs) == MISMATCH
