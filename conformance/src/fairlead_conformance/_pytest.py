@@ -42,6 +42,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "workers": {"type": int, "default": 0, "help": "processes at once (default: one a core)"},
     "timeout": {"default": "60s", "help": "for each case, as 60s or 2m (default: 60s)"},
     "memory": {"default": "4g", "help": "for each worker (default: 4g)"},
+    "losses": {"type": int, "default": 50, "help": "so many cases in a row that end their process end the run"},
     "known-failures": {"metavar": "FILE", "help": "instead of known-failures.toml in the backend's wheel"},
 }
 
@@ -131,6 +132,7 @@ class Conformance:
             isolate=Isolation(option("isolate")),
             timeout=duration(option("timeout")),
             memory=size(option("memory")),
+            losses=option("losses"),
         )
         known = option("known_failures")
         return Session(

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from fairlead_conformance import Result
+from fairlead_conformance._families import OTHER_FAMILIES
 
 from .wheels import BACKEND, install
 
@@ -32,17 +33,22 @@ def conform(tmp_path: Path) -> Conform:
             text=True,
             timeout=120,
             cwd=tmp_path,
-            env={
-                **os.environ,
-                "PYTHONPATH": os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")]),
-                "FAIRLEAD_CONFORMANCE_FAMILIES": "acts",
-                "LEFT_BEHIND": left_behind(tmp_path),
-                "TMPDIR": str(tmp_path),
-                "COLUMNS": "200",
-            },
+            env=environment(tmp_path),
         )
 
     return conform
+
+
+def environment(tmp_path: Path) -> dict[str, str]:
+    """With the wheel and the family in reach, and every temporary file below ``tmp_path``."""
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(tmp_path / "site"), os.environ.get("PYTHONPATH", "")]),
+        OTHER_FAMILIES: "acts",
+        "LEFT_BEHIND": left_behind(tmp_path),
+        "TMPDIR": str(tmp_path),
+        "COLUMNS": "200",
+    }
 
 
 def left_behind(tmp_path: Path) -> str:

@@ -48,6 +48,9 @@ def run(
     ] = Isolation.auto,
     timeout: Annotated[str, typer.Option(help="For each case, as 60s or 2m.", rich_help_panel=HOW)] = "60s",
     memory: Annotated[str, typer.Option(help="For each worker, as 4g.", rich_help_panel=HOW)] = "4g",
+    losses: Annotated[
+        int, typer.Option(help="So many cases in a row that end their process end the run.", rich_help_panel=HOW)
+    ] = 50,
     collect: Annotated[bool, typer.Option("--collect", help="List the cases, and run none.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report's figures as JSON.")] = False,
 ) -> None:
@@ -69,6 +72,7 @@ def run(
         isolate=isolate,
         timeout=duration(timeout),
         memory=size(memory),
+        losses=losses,
     )
     session = Session(
         settings, folder=report, resume=resume, known=known_failures, command=(Path(sys.argv[0]).stem, *sys.argv[1:])

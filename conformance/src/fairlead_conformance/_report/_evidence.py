@@ -9,7 +9,6 @@ from fairlead_conformance._case import Case
 from fairlead_conformance._report._data import KnownFailure, Report
 from fairlead_conformance._result import Result
 from fairlead_conformance._status import Status
-from fairlead_conformance._witness._relatives import relatives
 
 __all__ = ["capabilities", "evidence", "known"]
 
@@ -54,13 +53,13 @@ def capabilities(report: Report, cases: Mapping[str, Case]) -> Iterator[str]:
             yield f"{result.id} passes, and needs {', '.join(lacking)}, which the capabilities lack"
         if lacking := [dtype for dtype in case.dtypes if dtype not in dtypes]:
             yield f"{result.id} passes in {', '.join(lacking)}, which the capabilities lack"
-        if lacking := [op for op in result.extern if "*" not in lent and not relatives(op) & lent]:
+        if lacking := [op for op in result.extern if "*" not in lent and not _relatives(op) & lent]:
             yield f"{result.id} passes with torch's {', '.join(lacking)}, which extern_aten lacks"
 
 
 def _lent(kernels: Sequence[str]) -> set[str]:
     """The names of torch's operators that a backend which declares these kernels may borrow."""
-    return {name for kernel in kernels for name in (kernel, *relatives(kernel.replace("::", ".")))}
+    return {name for kernel in kernels for name in (kernel, *_relatives(kernel.replace("::", ".")))}
 
 
 def known(report: Report, cases: Mapping[str, Case]) -> Iterator[str]:
@@ -95,3 +94,9 @@ def _faults(entry: KnownFailure, result: Result, day: datetime.date) -> Iterator
         yield f"known since {entry.since}, after the run of {day}"
     if not (entry.reason and entry.issue.startswith(("https://", "http://"))):
         yield "without a reason and the address of an issue"
+
+
+def _relatives(op: str) -> frozenset[str]:
+    from fairlead_conformance._witness._relatives import relatives  # its package imports torch, which a report need not
+
+    return relatives(op)

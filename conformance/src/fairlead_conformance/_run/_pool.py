@@ -37,9 +37,6 @@ START = 300.0
 LOADS = 2
 """So many workers in a row that end while they import the backend, and no more are started."""
 
-LOSSES = 50
-"""So many cases in a row that end their process, and the rest is not run."""
-
 LEAVE = 2.0
 """Seconds that a worker may take to end by itself."""
 
@@ -197,8 +194,8 @@ class Pool:
                 )
             )
             self._losses += 1
-            if self._losses == LOSSES:
-                self._abandon(Status.NOT_RUN, "", f"{LOSSES} cases in a row ended their process")
+            if self._losses == self._settings.losses:
+                self._abandon(Status.NOT_RUN, "", f"{self._losses} cases in a row ended their process")
 
     def _settle(self, result: Result) -> None:
         self._results[result.id] = result

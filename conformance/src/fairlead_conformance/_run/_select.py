@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Sequence
 
@@ -11,6 +12,8 @@ from fairlead_conformance._families import manifest
 from fairlead_conformance._run._settings import Settings, Shard
 
 __all__ = ["matches", "select", "shard"]
+
+_WORDS = frozenset({"and", "or", "not", "(", ")"})
 
 
 def select(settings: Settings) -> tuple[Case, ...]:
@@ -65,12 +68,12 @@ def matches(expression: str) -> Callable[[str], bool]:
     (True, False)
     """
     tokens = re.findall(r"[()]|[^\s()]+", expression)
-    source = "".join(
-        f" {token} " if token in ("and", "or", "not", "(", ")") else f" ({token.lower()!r} in name) "
-        for token in tokens
-    )
+    source = " ".join(token if token in _WORDS else f"({token.lower()!r} in name)" for token in tokens)
+    ends, begins = _WORDS - {")"}, _WORDS - {"(", "not"}
     try:
-        code = compile(source.strip(), "-k", "eval")
+        if any(left not in ends and right not in begins for left, right in itertools.pairwise(tokens)):
+            raise SyntaxError  # to Python, it would be a call
+        code = compile(source, "-k", "eval")
     except SyntaxError:
         raise ArgumentError(
             f"{expression!r} is no expression", where="-k", next="write parts of ids, and, or, not, ( and )"

@@ -57,6 +57,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     ``families``, ``expression`` (as pytest's ``-k``) and ``ids`` narrow the level's cases down; a run of fewer than
     all is never complete. ``timeout`` in seconds, for each case; ``memory`` in bytes, for a worker with its children.
+    After ``losses`` cases in a row that ended their process, the rest is not run.
     ``workers`` of 0 is one for each core; ``threads`` of 0 shares the cores out among them.
     """
 
@@ -74,6 +75,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     isolate: Isolation = Isolation.auto
     timeout: float = 60.0
     memory: int = 4 * 2**30
+    losses: int = 50
 
     @property
     def processes(self) -> int:
