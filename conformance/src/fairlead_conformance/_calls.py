@@ -223,7 +223,8 @@ def _same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
 
 def _bits(tensor: torch.Tensor) -> torch.Tensor:
     plain = tensor.detach().resolve_conj().resolve_neg().contiguous()
-    return plain.reshape(-1).view(torch.uint8) if plain.numel() else plain.reshape(-1)
+    # Dimensions of one entry keep any stride, which a view as bytes does not take.
+    return plain.as_strided((plain.numel(),), (1,)).view(torch.uint8) if plain.numel() else plain.reshape(-1)
 
 
 def _shared(results: Sequence[Any], inputs: Sequence[Any]) -> set[tuple[str, str]]:

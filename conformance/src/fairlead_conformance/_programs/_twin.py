@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -16,9 +17,9 @@ from fairlead.placement import Placement
 from fairlead_conformance._observation import Failed, Observation
 from fairlead_conformance._programs._agreement import agree
 from fairlead_conformance._programs._layout import same_layout, same_memory, same_structure, tensors
-from fairlead_conformance._programs._state import process_state, same_state
 from fairlead_conformance._status import Status
 from fairlead_conformance._subject import Subject
+from fairlead_conformance._witness import changed, state
 
 __all__ = ["Twin"]
 
@@ -117,7 +118,7 @@ class Twin:
 
     def _forward(self, within: _Context, args: Any, named: Any) -> list[_Run]:
         eager = self._run(self.eager, within, copy.deepcopy((args, named)))
-        given, before = copy.deepcopy((args, named)), process_state()
+        given, before, modules = copy.deepcopy((args, named)), state(random_numbers=False), len(sys.modules)
         try:
             got = self._run(self.compiled, within, given)
         except Exception as error:
@@ -125,7 +126,9 @@ class Twin:
                 Status.FAIL_RUN, "runs",
             )  # fmt: skip
             raise Failed(status, check, f"{type(error).__name__}: {error}".splitlines()[0]) from error
-        same_state(before)
+        imported = len(sys.modules) > modules  # by a compiler, at the first call
+        if differing := changed(before, state(random_numbers=False), imported=imported):
+            raise Failed(Status.FAIL_STATE, "state", f"the call changed: {differing}")
         if not torch.equal(got.generator, eager.generator) and not self.has_own_numbers:
             raise Failed(Status.FAIL_RNG, "generator", "torch's generator is not where eager leaves it")
         if self.has_own_numbers:
