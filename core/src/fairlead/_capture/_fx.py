@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import torch
 from torch.fx import Node as FxNode
 
-from fairlead._capture._arguments import arguments_in_order
 from fairlead._capture._higher_order import HIGHER_ORDER
 from fairlead._capture._locations import location_of
 from fairlead._capture._memory import read_from_base
-from fairlead._capture._symbols import ranges_of, sources_of, symbols_of
+from fairlead._capture._operators import arguments_in_order, operator_of
+from fairlead._capture._symbols import sources_of, symbols_of
 from fairlead._capture._types import Uncapturable, dim, dimension, dtype_name, truth, type_of
 from fairlead.ir import (
     Argument,
@@ -26,7 +26,6 @@ from fairlead.ir import (
     Output,
     Role,
     ScalarType,
-    TensorType,
     Token,
     Type,
     Value,
@@ -49,10 +48,12 @@ def graph_of(gm: torch.fx.GraphModule, name: str, kind: Kind, roles: Sequence[tu
     reader.read()
     first = len(reader.inputs)
     inputs = [*reader.inputs, *(item for item, _ in reader.constants)]
-    symbols = symbols_of(inputs, reader.nodes, reader.outputs, ranges_of(gm))
+    symbols = symbols_of(gm, inputs, reader.nodes, reader.outputs)
     graph = Graph(name, kind, tuple(inputs), tuple(reader.nodes), tuple(reader.outputs), symbols)
     return Read(graph, {first + i: tensor for i, (_, tensor) in enumerate(reader.constants)})
 
+
+_NUMBERS = (int, float, torch.SymInt, torch.SymFloat, torch.SymBool)
 
 _DROPPED = frozenset({"aten._assert_tensor_metadata.default", "aten.sym_constrain_range_for_size.default"})
 
@@ -118,9 +119,12 @@ class Reader:
         """What an argument of an FX node is in the IR."""
         match arg:
             case FxNode():
-                return self.values[arg] if self._is_tensor(arg) else _number(arg.meta.get("val"))
+                value = self.values.get(arg)
+                return _number(arg.meta.get("val")) if value is None or type(value.type) is ScalarType else value
+            case None | int() | float() | str():
+                return arg
             case list() | tuple():
-                return tuple(self.argument(a) for a in arg)
+                return tuple(map(self.argument, arg))
             case torch.dtype():
                 return Token("dtype", dtype_name(arg))
             case torch.device():
@@ -131,8 +135,6 @@ class Reader:
                 return Token("memory_format", str(arg).removeprefix("torch."))
             case complex():
                 return Complex(arg.real, arg.imag)
-            case None | bool() | int() | float() | str():
-                return arg
             case torch.SymInt():
                 return dimension(arg)
         raise Uncapturable(f"an argument of type {type(arg).__name__}")
@@ -170,32 +172,35 @@ class Reader:
 
     def _call(self, node: FxNode, gm: torch.fx.GraphModule) -> None:
         meta = node.meta.get("val")
+        if isinstance(meta, _NUMBERS):
+            return  # sizes live in dimension expressions; other numbers are an error where a node uses them
         if node.target is operator.getitem and (node in self.values or isinstance(meta, list | tuple | None)):
             return
-        if isinstance(meta, torch.SymInt | int) and not isinstance(meta, bool):
-            return  # sizes live in dimension expressions, wherever they are used
-        if isinstance(meta, torch.SymBool | torch.SymFloat | bool | float):
-            return  # an error only where a node uses it
-        if str(node.target) in _DROPPED:
-            return
-        if isinstance(node.target, torch._ops.HigherOrderOperator):
+        if isinstance(node.target, torch._ops.OpOverload):
+            self._operator(node, node.target, meta)
+        elif isinstance(node.target, torch._ops.HigherOrderOperator):
             self._higher_order(node, gm)
-            return
-        if not isinstance(node.target, torch._ops.OpOverload):
+        else:
             raise Uncapturable(f"the operator {getattr(node.target, '__name__', node.target)}")
-        if node.target._schema.is_mutable:
-            raise Uncapturable(f"the in-place operator {node.target}")
-        if str(node.target) == "aten._assert_scalar.default":
-            raise Uncapturable("a check of a number that is known only after data has been computed")
-        if not node.target._schema.returns:
-            raise Uncapturable(f"the operator {node.target}, which has an effect but no result")
-        given = read_from_base(node, _arguments(node))
-        if given is None:
+
+    def _operator(self, node: FxNode, target: torch._ops.OpOverload, meta: Any) -> None:
+        known = operator_of(target)
+        if known.name in _DROPPED:
+            return
+        if known.refusal:
+            raise Uncapturable(known.refusal)
+        given = arguments_in_order(target, node.args, node.kwargs)
+        for position in known.dtypes:
+            if type(given[position]) is int:  # a schema gives its default dtype as a number
+                given[position] = meta.dtype
+        read = read_from_base(node, given)
+        if read is None:
             raise Uncapturable("as_strided of a view of an input")
-        args = tuple(self.argument(a) for a in given)
-        op = _PHYSICAL.get(str(node.target), str(node.target))
-        if op != str(node.target) and not isinstance(args[0], Value):
-            op, args = "aten.scalar_tensor.default", _resolved_number(given[0], op, node.meta["val"])
+        op, args = known.name, tuple(map(self.argument, read))
+        if op in _PHYSICAL:
+            op = _PHYSICAL[op]
+            if not isinstance(args[0], Value):
+                op, args = "aten.scalar_tensor.default", _resolved_number(read[0], op, meta)
         self.nodes.append(Node(op, args, self.results(node, meta), location_of(node)))
 
     def _higher_order(self, node: FxNode, gm: torch.fx.GraphModule) -> None:
@@ -218,9 +223,6 @@ class Reader:
         meta = item.meta.get("val")
         return truth(meta) if isinstance(meta, torch.SymBool) else dimension(meta)
 
-    def _is_tensor(self, node: FxNode) -> bool:
-        return node in self.values and isinstance(self.values[node].type, TensorType)
-
 
 def _resolved_number(number: complex, op: str, meta: torch.Tensor) -> tuple[Argument, ...]:
     """The arguments of the tensor that a number is, conjugated or negated."""
@@ -231,12 +233,3 @@ def _resolved_number(number: complex, op: str, meta: torch.Tensor) -> tuple[Argu
 
 def _number(value: Any) -> Argument:
     return value if isinstance(value, bool | float) else dimension(value)
-
-
-def _arguments(node: FxNode) -> list[Any]:
-    """The arguments in the order of the schema, defaults filled in."""
-    args = arguments_in_order(node.target, node.args, node.kwargs)  # type: ignore[arg-type]
-    for position, parameter in enumerate(node.target._schema.arguments):  # type: ignore[union-attr]
-        if parameter.name == "dtype" and type(args[position]) is int:
-            args[position] = node.meta["val"].dtype  # a schema gives its default dtype as a number
-    return args

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.fx import Node as FxNode
 
-from fairlead._capture._arguments import arguments_in_order
 from fairlead._capture._locations import location_of
 from fairlead._capture._mutating_ops import functionalized
-from fairlead._capture._symbols import ranges_of, symbols_of
+from fairlead._capture._operators import arguments_in_order
+from fairlead._capture._symbols import symbols_of
 from fairlead._capture._types import Uncapturable, truth, type_of
 from fairlead.ir import (
     Argument,
@@ -111,7 +111,7 @@ def _read_body(reader: Reader, gm: torch.fx.GraphModule, body: Any) -> Reader:
 def _region(body: Reader, inputs: Sequence[Input]) -> Graph:
     """A body as a graph; its inputs are known by their place, but for the integers that a loop carries."""
     taken = tuple(i if i.role is Role.symbol else Input(i.value) for i in inputs)
-    symbols = symbols_of(taken, body.nodes, body.outputs, ranges_of(body.gm), body.scope)
+    symbols = symbols_of(body.gm, taken, body.nodes, body.outputs, body.scope)
     return Graph("region", Kind.region, taken, tuple(body.nodes), tuple(body.outputs), symbols)
 
 

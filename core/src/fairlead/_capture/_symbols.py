@@ -10,10 +10,10 @@ import torch
 from fairlead._capture._types import Uncapturable
 from fairlead.ir import Input, Node, Output, ScalarType, Symbol, TensorType, symbols_in
 
-Ranges = dict[str, tuple[int, int | None]]
+_Ranges = dict[str, tuple[int, int | None]]
 
 
-def ranges_of(gm: torch.fx.GraphModule) -> Ranges:
+def _ranges_of(gm: torch.fx.GraphModule) -> _Ranges:
     """The range of each symbol, from the shape environment of the first symbolic size that the graph shows."""
     for node in gm.graph.nodes:
         for number in _symbolic(node.meta.get("val")):
@@ -52,15 +52,17 @@ def sources_of(inputs: Sequence[Input]) -> dict[str, tuple[int, int | None]]:
 
 
 def symbols_of(
+    gm: torch.fx.GraphModule,
     inputs: Sequence[Input],
     nodes: Sequence[Node],
     outputs: Sequence[Output],
-    ranges: Ranges,
     scope: Collection[str] = (),
 ) -> tuple[Symbol, ...]:
     """The symbols that a graph uses, but for those in scope; `Uncapturable` where one has no source in its inputs."""
-    sources = sources_of(inputs)
     used = symbols_in(*(i.value for i in inputs), *nodes, *(o.value for o in outputs)).difference(scope)
+    if not used:
+        return ()
+    sources, ranges = sources_of(inputs), _ranges_of(gm)
     missing = sorted(used - sources.keys())
     if missing:
         raise Uncapturable(f"the size {missing[0]}, which is known only after data has been computed")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch._subclasses import FakeTensor
+from torch.nn import Parameter
 
 from fairlead._capture._sympy import NotADimension, dim_of, stride_of, truth_of
 from fairlead._torch_types import IR_DTYPES
@@ -21,24 +24,37 @@ def type_of(tensor: torch.Tensor) -> TensorType:
 
     A lazily conjugated or negated tensor has the type of the numbers that it stands for.
     """
-    if type(tensor) is not torch.Tensor and not isinstance(tensor, torch.nn.Parameter | torch._subclasses.FakeTensor):
+    if not isinstance(tensor, FakeTensor) and type(tensor) is not torch.Tensor and not isinstance(tensor, Parameter):
         raise Uncapturable(f"a tensor subclass, {type(tensor).__name__}")
     if tensor.layout is not torch.strided:
         raise Uncapturable(f"a tensor of layout {tensor.layout}")
     if tensor.is_quantized:
         raise Uncapturable("a quantized tensor")
-    shape = tuple(dim(d) for d in tensor.shape)
-    strides = tuple(dim(d, stride_of) for d in tensor.stride())
+    shape, strides = tuple(map(dim, tensor.shape)), tuple(map(_stride, tensor.stride()))
+    return _tensor_type(tensor.dtype, shape, strides, tensor.device)
+
+
+@functools.lru_cache(maxsize=4096)
+def _tensor_type(
+    dtype: torch.dtype, shape: tuple[dims.Dim, ...], strides: tuple[dims.Dim, ...], device: torch.device
+) -> TensorType:
+    """One object for equal types, which a graph has many of."""
     plain = strides == row_major(shape)
-    return TensorType(DType(dtype_name(tensor.dtype)), shape, None if plain else strides, str(tensor.device))
+    return TensorType(DType(dtype_name(dtype)), shape, None if plain else strides, str(device))
 
 
 def dim(value: Any, read: Callable[[Any], dims.Dim] = dim_of) -> dims.Dim:
     """A size of torch as a dimension."""
+    if type(value) is int:
+        return value
     try:
         return read(value)
     except NotADimension as error:
         raise Uncapturable(f"the symbolic number {error}") from error
+
+
+def _stride(value: Any) -> dims.Dim:
+    return dim(value, stride_of)
 
 
 def dimension(value: Any) -> DimExpr | int:

@@ -7,7 +7,7 @@ reading a large file went there.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 import msgspec
@@ -321,19 +321,23 @@ def _values(arg: object) -> Iterator[Value]:
 def symbols_in(*items: object) -> frozenset[str]:
     """The names of the symbols in values, types, arguments and nodes; of a graph, those that it does not declare."""
     found: set[str] = set()
+    _add_symbols(found, items)
+    return frozenset(found)
+
+
+def _add_symbols(found: set[str], items: Iterable[object]) -> None:
     for item in items:
         match item:
-            case Value(type=type_):
-                found |= symbols_in(type_)
-            case TensorType(shape=shape, strides=strides):
-                found = found.union(*map(free_symbols, (*shape, *(strides or ()))))
+            case Value(type=TensorType(shape=shape, strides=strides)) | TensorType(shape=shape, strides=strides):
+                for dim in shape if strides is None else (*shape, *strides):
+                    if isinstance(dim, str):
+                        found |= free_symbols(dim)
             case DimExpr(expr=expr):
                 found |= free_symbols(expr)
             case Node(args=args, results=results, regions=regions):
-                found |= symbols_in(*args, *results, *regions)
-            case Graph():
-                found |= symbols_in(*(i.value for i in item.inputs), *item.nodes, *(o.value for o in item.outputs))
-                found -= {s.name for s in item.symbols}
+                _add_symbols(found, (*args, *results, *regions))
+            case Graph(inputs=inputs, nodes=nodes, outputs=outputs, symbols=symbols):
+                inner = symbols_in(*(i.value for i in inputs), *nodes, *(o.value for o in outputs))
+                found |= inner.difference(s.name for s in symbols)
             case tuple():
-                found |= symbols_in(*item)
-    return frozenset(found)
+                _add_symbols(found, item)
