@@ -31,12 +31,8 @@ class InductorBackend:
 
     name = "inductor"
     api_version = API_VERSION
+    capabilities = Capabilities.of_package("fairlead_inductor")
     options_type = InductorOptions
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """Read from the wheel's ``capabilities.toml``."""
-        return Capabilities.of_package("fairlead_inductor")
 
     def probe(self) -> Probe:
         """Ready where torch is installed and, for the CPU, a C++ compiler is found."""

@@ -20,10 +20,7 @@ class OnnxRuntimeBackend:
 
     name = "onnxrt"
     api_version = API_VERSION
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return Capabilities.of_package("fairlead_onnxrt")
+    capabilities = Capabilities.of_package("fairlead_onnxrt")
 
     @property
     def options_type(self) -> type[Options]:

@@ -20,10 +20,7 @@ class OpenVINOBackend:
 
     name = "openvino"
     api_version = API_VERSION
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return Capabilities.of_package("fairlead_openvino")
+    capabilities = Capabilities.of_package("fairlead_openvino")
 
     @property
     def options_type(self) -> type[Options]:
