@@ -166,7 +166,7 @@ class Node(msgspec.Struct, frozen=True, gc=False):
 
     def operands(self) -> Iterator[Value]:
         """Every value among the arguments, in order, with repetitions."""
-        return _values(self.args)
+        return iter(_values(self.args))
 
     @property
     def result(self) -> Value:
@@ -310,12 +310,14 @@ def row_major(shape: tuple[Dim, ...]) -> tuple[Dim, ...]:
     return tuple(reversed(strides))
 
 
-def _values(arg: object) -> Iterator[Value]:
-    if isinstance(arg, Value):
-        yield arg
-    elif isinstance(arg, tuple):
-        for item in arg:
-            yield from _values(item)
+def _values(args: tuple[Argument, ...]) -> list[Value]:
+    found: list[Value] = []
+    for arg in args:
+        if isinstance(arg, Value):
+            found.append(arg)
+        elif isinstance(arg, tuple):
+            found += _values(arg)
+    return found
 
 
 def symbols_in(*items: object) -> frozenset[str]:

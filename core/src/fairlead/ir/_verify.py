@@ -187,7 +187,7 @@ def _defined_once(graph: Graph, scope: _Scope) -> Iterator[str]:
 def _defined_before_use(graph: Graph, scope: _Scope) -> Iterator[str]:
     known = {i.value.id: i.value for i in graph.inputs}
     for node in graph.nodes:
-        for value in _operands(node):
+        for value in node.operands():
             definition = known.get(value.id)
             if definition is None:
                 yield f"%{value.id} is used before it is defined in `{_shown(node)}`"
@@ -201,13 +201,6 @@ def _defined_before_use(graph: Graph, scope: _Scope) -> Iterator[str]:
             yield f"output %{value.id} is never defined"
         elif known[value.id] != value:
             yield f"output %{value.id} has another type than where it is defined"
-
-
-def _operands(node: Node) -> list[Value]:
-    """`Node.operands`, quick where no values are nested, which is nearly always."""
-    if tuple in map(type, node.args):
-        return list(node.operands())
-    return [a for a in node.args if type(a) is Value]
 
 
 def _shown(node: Node) -> str:

@@ -67,15 +67,13 @@ def with_values(outputs: tuple[Output, ...], renamed: Mapping[int, Value]) -> tu
 
 def substitute(args: tuple[Argument, ...], renamed: Mapping[int, Value]) -> tuple[Argument, ...]:
     """The arguments with values replaced by id."""
-    return tuple(_substitute(a, renamed) for a in args)
-
-
-def _substitute(arg: Argument, renamed: Mapping[int, Value]) -> Argument:
-    if isinstance(arg, Value):
-        return renamed.get(arg.id, arg)
-    if isinstance(arg, tuple):
-        return substitute(arg, renamed)
-    return arg
+    out: list[Argument] = []
+    for arg in args:
+        if isinstance(arg, Value):
+            out.append(renamed.get(arg.id, arg))
+        else:
+            out.append(substitute(arg, renamed) if isinstance(arg, tuple) else arg)
+    return tuple(out)
 
 
 def by_op(rules: Mapping[str, Rule]) -> Rule:
