@@ -10,7 +10,7 @@ import torch.ao.quantization.fx._decomposed
 import torch.distributed
 
 import fairlead.numpy
-from fairlead import interpret
+from fairlead.interpret._own import OWN
 from fairlead.ir import opset
 from fairlead.ir.opset import OpSpec
 
@@ -65,7 +65,7 @@ def test_a_frozen_signature_is_torchs(spec: OpSpec) -> None:
 
 
 def test_the_interpreters_own_ops_are_in_the_table() -> None:
-    own = {op: count for op, (_, count) in interpret._OWN.items()}
+    own = {op: len(target.keywords) for op, target in OWN.items()}
     assert own.items() <= {op: len(opset.signature(s.signature).operands) for op, s in opset.specs().items()}.items()
     assert {op for op in opset.specs() if op.startswith("nn.")} <= own.keys()
 

@@ -1,0 +1,12 @@
+"""What each op of the IR means, as torch code: a graph becomes an FX module that runs it op by op.
+
+This is the reference every backend is compared with, the fallback of last resort, and the way back into compilers
+that take FX.
+"""
+
+from fairlead._torch_types import torch_dtype
+from fairlead.interpret._fx import run, to_fx
+from fairlead.interpret._strides import restride
+from fairlead.interpret._threads import in_clean_thread
+
+__all__ = ["in_clean_thread", "restride", "run", "to_fx", "torch_dtype"]
