@@ -8,12 +8,13 @@ told from the canonical graph: which copies and other names a traced one has dif
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from fairlead.ir import Graph, Node, Output, Role, ScalarType, Value
-from fairlead.passes import canonicalize, recognize_composites
+from fairlead.passes import canonicalize, recognize_composites, substitute
+from fairlead.passes._rewrite import with_values
 
 __all__ = ["Arrangement", "arranged"]
 
@@ -68,18 +69,11 @@ def _without_twins(graph: Graph, twins: Mapping[int, int]) -> Graph:
     if not twins:
         return graph
     values = {graph.inputs[a].value.id: graph.inputs[b].value for a, b in twins.items()}
-    nodes = tuple(msgspec.structs.replace(n, args=_replaced(n.args, values)) for n in graph.nodes)
-    outputs = tuple(msgspec.structs.replace(o, value=_replaced(o.value, values)) for o in graph.outputs)
+    nodes = tuple(msgspec.structs.replace(n, args=substitute(n.args, values)) for n in graph.nodes)
     symbols = tuple(
         msgspec.structs.replace(s, source=(twins.get(s.source[0], s.source[0]), s.source[1])) for s in graph.symbols
     )
-    return msgspec.structs.replace(graph, nodes=nodes, outputs=outputs, symbols=symbols)
-
-
-def _replaced(argument: Any, values: Mapping[int, Value]) -> Any:
-    if isinstance(argument, tuple):
-        return tuple(_replaced(a, values) for a in argument)
-    return values.get(argument.id, argument) if isinstance(argument, Value) else argument
+    return msgspec.structs.replace(graph, nodes=nodes, outputs=with_values(graph.outputs, values), symbols=symbols)
 
 
 def _by_first_use(graph: Graph, left_out: frozenset[int]) -> tuple[int, ...]:

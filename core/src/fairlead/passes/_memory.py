@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 
 from fairlead.ir import Graph, Node, Role, Value
@@ -52,13 +54,33 @@ def is_view(op: str) -> bool:
     return op in _VIEWS
 
 
+class _Views:
+    """Whose memory each value of a graph shows, by their ids."""
+
+    def __init__(self, graph: Graph) -> None:
+        views = [n for n in graph.nodes if is_view(n.op)]
+        self._shown = {r.id: operand(n).id for n in views for r in n.results if r is not None}
+
+    def __contains__(self, value: int) -> bool:
+        return value in self._shown
+
+    def upwards(self, value: int) -> Iterator[int]:
+        """The value, what it is a view of, what that is a view of, and so on."""
+        yield value
+        while value in self._shown:
+            value = self._shown[value]
+            yield value
+
+    def owner(self, value: int) -> int:
+        """The value that is no view and whose memory this one shows."""
+        *_, last = self.upwards(value)
+        return last
+
+
 def seen_by_outputs(graph: Graph) -> set[int]:
     """The ids of the values whose memory an output may share: outputs, and what they are views of."""
-    seen = {v.id for v in graph.output_values()}
-    for node in reversed(graph.nodes):
-        if node.op in _VIEWS and any(r is not None and r.id in seen for r in node.results):
-            seen.update(v.id for v in node.operands())
-    return seen
+    views = _Views(graph)
+    return {seen for v in graph.output_values() for seen in views.upwards(v.id)}
 
 
 def drop_clones(graph: Graph) -> Graph:
@@ -82,16 +104,10 @@ def _apart(graph: Graph) -> set[int]:
 
     The caller may write to inputs and to what it gets; what is saved for the backward nobody writes to.
     """
-    shown = {r.id: next(n.operands()).id for n in graph.nodes if n.op in _VIEWS for r in n.results if r is not None}
-
-    def memory(value: int) -> int:
-        while value in shown:
-            value = shown[value]
-        return value
-
+    views = _Views(graph)
     outputs = [o for o in graph.outputs if isinstance(o.value, Value)]
-    saved = {memory(o.value.id) for o in outputs if o.role is Role.saved and isinstance(o.value, Value)}
-    writable = {memory(o.value.id) for o in outputs if o.role is not Role.saved and isinstance(o.value, Value)}
+    saved = {views.owner(o.value.id) for o in outputs if o.role is Role.saved and isinstance(o.value, Value)}
+    writable = {views.owner(o.value.id) for o in outputs if o.role is not Role.saved and isinstance(o.value, Value)}
     writable.update(i.value.id for i in graph.inputs)
     apart: set[int] = set()
     for node in reversed(graph.nodes):
@@ -101,7 +117,7 @@ def _apart(graph: Graph) -> set[int]:
         source = operand(node)
         shared = source.id in writable or (clone in writable and source.id in saved)
         # an output's strides are those of its type
-        if shared or source.id in shown or source.type != node.result.type:
+        if shared or source.id in views or source.type != node.result.type:
             apart.add(clone)
             continue
         for seen in (saved, writable):
