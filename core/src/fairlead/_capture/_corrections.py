@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from fairlead.ir import Argument, DType, Graph, Node, Value
+from fairlead.ir import Argument, DType, Graph, Node, TensorType, Value
+from fairlead.passes._regions import in_regions
+from fairlead.passes._rewrite import substitute, with_values
 
 _FORWARD = {
     "aten.native_layer_norm.default": (2,),
@@ -31,29 +33,62 @@ _REDUCED = (DType.f16, DType.bf16)
 
 
 def correct_types(graph: Graph) -> Graph:
-    """The graph with the dtypes that the CPU's kernels really return.
+    """The graph with the dtypes that the CPU's kernels really return, in regions too.
 
     A norm of a half-precision input with float32 weights, as under autocast, returns its statistics in float32; the
     fake kernels say half precision (torch 2.8 to 2.13; layer, group and batch norm). Running statistics keep their
     dtype; the fake kernel says float32 (torch 2.13, batch norm).
     """
+    graph = in_regions(graph, correct_types)
     right = {
         v.id: Value(v.id, msgspec.structs.replace(v.tensor, dtype=dtype))
         for node in graph.nodes
-        for v, dtype in (*((v, DType.f32) for v in _statistics(node)), *_running(node))
+        for v, dtype in (*((v, DType.f32) for v in _statistics(node)), *_running(node), *_of_regions(node))
         if v.tensor.dtype is not dtype
     }
-    if not right:
-        return graph
+    return _with_types(graph, right) if right else graph
+
+
+def _with_types(graph: Graph, right: Mapping[int, Value]) -> Graph:
     return msgspec.structs.replace(
         graph,
         inputs=tuple(msgspec.structs.replace(x, value=right.get(x.value.id, x.value)) for x in graph.inputs),
-        nodes=tuple(_with_types(n, right) for n in graph.nodes),
-        outputs=tuple(
-            msgspec.structs.replace(o, value=right.get(o.value.id, o.value)) if isinstance(o.value, Value) else o
-            for o in graph.outputs
-        ),
+        nodes=tuple(_with_types_around(n, right) for n in graph.nodes),
+        outputs=with_values(graph.outputs, right),
     )
+
+
+def _with_types_around(node: Node, right: Mapping[int, Value]) -> Node:
+    results = tuple(right.get(r.id, r) if r is not None else None for r in node.results)
+    node = msgspec.structs.replace(node, args=substitute(node.args, right), results=results)
+    return msgspec.structs.replace(node, regions=tuple(_given(node, r) for r in node.regions)) if node.regions else node
+
+
+def _given(node: Node, region: Graph) -> Graph:
+    """A region with the dtypes of what it is given."""
+    right = {
+        inner.id: Value(inner.id, msgspec.structs.replace(inner.tensor, dtype=outer.tensor.dtype))
+        for outer, inner in _operands(node, region)
+        if outer.tensor.dtype is not inner.tensor.dtype
+    }
+    return _with_types(region, right) if right else region
+
+
+def _of_regions(node: Node) -> Iterator[tuple[Value, DType]]:
+    """What a node gives its regions and gets from them, and the dtypes that those have for it."""
+    for region in node.regions:
+        yield from ((outer, inner.tensor.dtype) for outer, inner in _operands(node, region))
+    for region in node.regions[-1:]:  # a loop has the condition first; a state comes before the results
+        for outer, output in zip(reversed(node.results), reversed(region.outputs), strict=False):
+            if outer is not None and isinstance(output.value, Value):
+                yield outer, output.value.tensor.dtype
+
+
+def _operands(node: Node, region: Graph) -> Iterator[tuple[Value, Value]]:
+    """The tensors that a node gives a region, after a condition or a state, with the inputs that they become."""
+    inner = [i.value for i in region.inputs if isinstance(i.value.type, TensorType)]
+    outer = [v for v in node.operands() if isinstance(v.type, TensorType)]
+    return zip(outer[len(outer) - len(inner) :], inner, strict=True)
 
 
 def _statistics(node: Node) -> Iterator[Value]:
@@ -85,15 +120,3 @@ def _dtype(arg: Argument) -> DType | None:
 
 def _device(arg: Argument) -> str:
     return arg.tensor.device if isinstance(arg, Value) else ""
-
-
-def _with_types(node: Node, right: Mapping[int, Value]) -> Node:
-    args = tuple(_replaced(a, right) for a in node.args)
-    results = tuple(right.get(r.id, r) if r is not None else None for r in node.results)
-    return msgspec.structs.replace(node, args=args, results=results)
-
-
-def _replaced(arg: Argument, right: Mapping[int, Value]) -> Argument:
-    if isinstance(arg, Value):
-        return right.get(arg.id, arg)
-    return tuple(_replaced(a, right) for a in arg) if isinstance(arg, tuple) else arg
