@@ -83,5 +83,18 @@ def test_a_compiled_module_can_be_copied_and_pickled() -> None:
         expected = compiled(x)
         for twin in (copy.deepcopy(compiled), pickle.loads(pickle.dumps(compiled))):
             torch.testing.assert_close(twin(x), expected)
+            assert twin.fairlead.backend == "eager"
+            assert len(twin.fairlead.placement.graphs) == 1
+    assert len(compiled.fairlead.placement.graphs) == 1
     assert set(compiled.state_dict()) == {f"_orig_mod.{name}" for name in model.state_dict()}
     assert not hasattr(model, "fairlead")
+
+
+def test_the_copy_of_a_model_around_a_compiled_module_has_an_account_of_its_own() -> None:
+    model = torch.nn.Sequential(fairlead.compile(Mlp().eval(), backend="eager"))
+    twin = copy.deepcopy(model)
+    with torch.no_grad():
+        torch.testing.assert_close(twin(torch.ones(2, 8)), model(torch.ones(2, 8)))
+    twin[0].fairlead.refresh()
+    assert twin[0].fairlead.placement is not model[0].fairlead.placement
+    assert [len(m[0].fairlead.placement.graphs) for m in (model, twin)] == [1, 1]

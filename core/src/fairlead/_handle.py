@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
+
+import torch
 
 from fairlead.placement import Placement
 from fairlead.torch import DynamoBackend
@@ -38,7 +42,21 @@ class Handle:
 def attach(compiled: Any, handle: Handle) -> Any:
     """Put the handle on a compiled module or function.
 
-    Past the module's own ``__setattr__``, which writes to the original.
+    Past the module's own ``__setattr__``, which writes to the original. A deep copy of a module, and what is loaded
+    from a pickle, compile anew and have a handle of their own: both ask the object for ``__reduce_ex__``, and torch's
+    passes no attributes on.
     """
     compiled.__dict__["fairlead"] = handle
+    if isinstance(compiled, torch.nn.Module):
+        compiled.__dict__["__reduce_ex__"] = functools.partial(_reduced, compiled, handle)
     return compiled
+
+
+def _reduced(compiled: torch.nn.Module, handle: Handle, protocol: Any) -> tuple[Any, ...]:
+    make, arguments, *rest = type(compiled).__reduce_ex__(compiled, protocol)
+    return _attached, (make, arguments, handle), *rest
+
+
+def _attached(make: Callable[..., Any], arguments: tuple[Any, ...], handle: Handle) -> Any:
+    """``handle`` and the context among ``arguments`` have been copied together: they share the copied target."""
+    return attach(make(*arguments), handle)

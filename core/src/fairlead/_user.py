@@ -75,7 +75,8 @@ def compile(
     many nodes of a graph (int), or which share of them (float), may be declined.
 
     The result has an attribute ``fairlead``, a `fairlead.Handle`: ``placement`` says which node went where and why, and
-    ``refresh()`` reads weights anew that were changed behind autograd's back (``p.data.copy_(...)``). Raises
+    ``refresh()`` reads weights anew that were changed behind autograd's back (``p.data.copy_(...)``). A deep copy of a
+    compiled module, and one loaded from a pickle, compile anew and have a handle of their own. Raises
     `fairlead.FairleadError`: for a wrong argument or name at once, for what needs the graph at the first call.
 
     >>> @compile(backend="eager")
