@@ -53,7 +53,8 @@ def attach(compiled: Any, handle: Handle) -> Any:
 
 
 def _reduced(compiled: torch.nn.Module, handle: Handle, protocol: Any) -> tuple[Any, ...]:
-    make, arguments, *rest = type(compiled).__reduce_ex__(compiled, protocol)
+    reduced: Any = type(compiled).__reduce_ex__(compiled, protocol)
+    make, arguments, *rest = reduced
     return _attached, (make, arguments, handle), *rest
 
 
