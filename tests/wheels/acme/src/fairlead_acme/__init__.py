@@ -15,17 +15,22 @@ if TYPE_CHECKING:
 
 # How each op is said in your SDK's words; arguments come in the order of ATen's signature, defaults filled in.
 RULES: dict[str, Callable[..., Any]] = {
-    "aten.add.Tensor": lambda np, x, y, alpha: np.add(x, np.multiply(y, alpha)),
-    "aten.sub.Tensor": lambda np, x, y, alpha: np.subtract(x, np.multiply(y, alpha)),
+    "aten.add.Tensor": lambda np, x, y, alpha: np.add(x, scaled(np, y, alpha)),
+    "aten.sub.Tensor": lambda np, x, y, alpha: np.subtract(x, scaled(np, y, alpha)),
     "aten.mul.Tensor": lambda np, x, y: np.multiply(x, y),
     "aten.div.Tensor": lambda np, x, y: np.divide(x, y),
-    "aten.neg.default": lambda np, x: np.negative(x),
     "aten.exp.default": lambda np, x: np.exp(x),
     "aten.tanh.default": lambda np, x: np.tanh(x),
     "aten.relu.default": lambda np, x: np.maximum(x, 0),
+    "aten.sum.dim_IntList": lambda np, x, dims, keep, dtype: np.sum(x, tuple(dims or ()) or None, "f8", keepdims=keep),
     "aten.mm.default": lambda np, x, y: np.matmul(x, y),
     "aten.linear.default": lambda np, x, w, b: np.matmul(x, w.T) + (0 if b is None else b),
 }
+
+
+def scaled(np: Any, y: Any, alpha: float) -> Any:
+    """``y`` times ``alpha``, not rounded: torch rounds once, and what is rounded twice is far off where sums cancel."""
+    return y if alpha == 1 else np.multiply(y, alpha, dtype=np.float64)
 
 
 class AcmeOptions(Options, frozen=True, kw_only=True):
