@@ -5,8 +5,10 @@ BIN := .venv/bin
 BACKENDS := backends/onnx backends/inductor backends/onnxrt backends/openvino
 WHEELS := core $(BACKENDS) conformance
 MODELS ?= bert resnet50
+LEVEL ?= L4
+JUDGED := eager inductor onnxrt openvino
 
-.PHONY: help setup test lint unit demo bench matrix pack fix api docs vendor wheels clean
+.PHONY: help setup test lint unit demo bench conform matrix pack fix api docs vendor wheels clean
 .DEFAULT_GOAL := help
 
 help:    ## list the targets
@@ -27,6 +29,11 @@ demo: .venv/.ready    ## compare real models through every backend that is ready
 
 bench: .venv/.ready    ## the measurements behind the numbers in the documentation
 	$(BIN)/python benchmarks/compare.py
+
+conform: .venv/.ready    ## the conformance suite on each of our backends, in full or to LEVEL; reports in reports/
+	failed=; for b in $(JUDGED); do $(BIN)/fairlead-conformance run $$b --level $(LEVEL) --report reports/$$b || failed="$$failed $$b"; done; \
+	$(BIN)/fairlead-conformance scoreboard $(JUDGED:%=reports/%) -o reports/site; \
+	[ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
 
 matrix: .venv/.ready    ## capture, the golden corpus and semantics on other releases of torch
 	$(BIN)/python -m tests.matrix --report docs/results/matrix.md

@@ -11,7 +11,7 @@ from fairlead.ir import Graph, Kind, Role
 from fairlead.passes import hoist
 from fairlead_conformance._calls import Checked
 from fairlead_conformance._inputs import copies, resolved, salted
-from fairlead_conformance._observation import Observation
+from fairlead_conformance._observation import Declined, Observation
 from fairlead_conformance._oracle import Reference
 from fairlead_conformance._parts import parts_of, prepared
 from fairlead_conformance._subject import Subject
@@ -30,7 +30,9 @@ def check_graph(
 
     Raises `Declined` where the backend refuses a node, and `Failed` where anything is wrong.
     """
-    graph = prepared(graph, subject)
+    whole, graph = graph, prepared(graph, subject)
+    if whole.nodes and not graph.nodes:
+        raise Declined({node.op: "core leaves nothing of it to the backend" for node in whole.nodes})
     inputs = resolved(inputs)
     calls = [inputs, _others(graph, inputs, subject)]
     _check_parts(graph, [*calls, *map(resolved, more)], frozenset(), subject, seen)
