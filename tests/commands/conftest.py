@@ -35,12 +35,30 @@ class Broken(Net):
         return x + 1
 
 
+class Past(torch.nn.Module):
+    def forward(self, x):
+        return x[1:].as_strided((2,), (1,)) + 1
+
+
+class Nothing(torch.nn.Module):
+    def forward(self, x):
+        return x
+
+
 def net():
     return Net(), (torch.randn(3, 8),), {"0": {0: "batch"}}
 
 
 def broken():
     return Broken(), (torch.randn(3, 8),)
+
+
+def past():
+    return Past(), (torch.randn(4),)
+
+
+def nothing():
+    return Nothing(), (torch.randn(4),)
 
 
 def raises():

@@ -67,7 +67,12 @@ def test_the_backward_shares_the_weights_of_its_forward(command: Command, tmp_pa
     [
         ("nett", "FL701: no model is called 'nett'"),
         ("missing.fir", "FL701: there is no file 'missing.fir'"),
-        ("models.py:nothing", "FL701: 'models' has no 'nothing'"),
+        ("models.py:absent", "FL701: 'models' has no 'absent'"),
+        ("models.py:nothing", "FL301: no graph could be captured: the model runs no op of torch"),
+        (
+            "models.py:past",
+            "FL301: no graph could be captured: the inference graph is left out: it has as_strided of a view",
+        ),
         ("models.py:raises", "FL203: the factory 'models.py:raises' raised RuntimeError: no weights today"),
         (
             "models.py:mismatch",

@@ -64,7 +64,7 @@ class _Sink:
             self._session.ran_in_torch(str(kind), kind, ops, reason)
         except FairleadError as error:
             return _raising(error)
-        _log.warning("a %s graph of %d nodes is left to torch: it has %s", kind, len(ops), reason)
+        _log.warning("the %s graph of %d nodes is left to torch: it has %s", kind, len(ops), reason)
         return _boxed(lambda args: gm.forward(*_taken(args)))
 
 

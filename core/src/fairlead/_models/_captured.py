@@ -66,7 +66,7 @@ class CapturedGraphs:
 
     def uncapturable(self, gm: torch.fx.GraphModule, kind: Kind, reason: str) -> Callable[[list[Any]], Any]:
         """Note why, and let torch run the graph."""
-        self.left_out.append(f"a {kind} graph is left out: it has {reason}")
+        self.left_out.append(f"the {kind} graph is left out: it has {reason}")
 
         def call(args: list[Any]) -> Any:
             given = list(args)
