@@ -118,3 +118,20 @@ def test_a_region_is_given_statistics_as_they_are() -> None:
     (region,) = graph.nodes[1].regions
     assert [i.value.tensor.dtype for i in region.inputs] == ["bf16", "f32"]
     assert graph.nodes[1].args == ((graph.inputs[0].value,), (graph.nodes[0].results[1],))
+
+
+def test_the_gradients_of_a_group_norm_have_the_sizes_of_its_input() -> None:
+    call = "aten.native_group_norm_backward.default(%0, %0, %1, %1, %2, 2, <c>, 1, 2, [true, true, false])"
+    graph = parse_graph(f"""
+        symbol c in [2, inf] from in0.dim1
+        graph @g backward {{
+          in %0 saved "x" : f32[2, c]
+          in %1 saved "mean" : f32[2, 2]
+          in %2 saved "scale" : f32[c]
+          %3, %4, _ = {call} : f32[2, 2*(c//2)], f32[2*(c//2)], _
+          out %3 gradient
+          out %4 gradient
+        }}
+    """)
+    found = verify(correct_types(graph))
+    assert [v.tensor.shape for v in found.output_values()] == [(2, "c"), ("c",)]

@@ -1,12 +1,13 @@
-"""Where torch's fake kernels promise another dtype than its real ones return."""
+"""Where torch's fake kernels promise another type than its real ones return."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import msgspec
 
-from fairlead.ir import Argument, DType, Graph, Node, TensorType, Value
+from fairlead.ir import Argument, Dim, DimExpr, DType, Graph, Node, TensorType, Value
 from fairlead.passes._regions import in_regions
 from fairlead.passes._rewrite import substitute, with_values
 
@@ -33,20 +34,29 @@ _REDUCED = (DType.f16, DType.bf16)
 
 
 def correct_types(graph: Graph) -> Graph:
-    """The graph with the dtypes that the CPU's kernels really return, in regions too.
+    """The graph with the types that the CPU's kernels really return, in regions too.
 
     A norm of a half-precision input with float32 weights, as under autocast, returns its statistics in float32; the
     fake kernels say half precision (torch 2.8 to 2.13; layer, group and batch norm). Running statistics keep their
-    dtype; the fake kernel says float32 (torch 2.13, batch norm).
+    dtype; the fake kernel says float32 (torch 2.13, batch norm). The gradients of a group norm have the sizes of the
+    input and its channels; the fake kernel spells them as groups times channels a group.
     """
     graph = in_regions(graph, correct_types)
-    right = {
-        v.id: Value(v.id, msgspec.structs.replace(v.tensor, dtype=dtype))
-        for node in graph.nodes
-        for v, dtype in (*((v, DType.f32) for v in _statistics(node)), *_running(node), *_of_regions(node))
-        if v.tensor.dtype is not dtype
-    }
+    right = {v.id: Value(v.id, type_) for n in graph.nodes for v, type_ in _right(n) if v.type != type_}
     return _with_types(graph, right) if right else graph
+
+
+def _right(node: Node) -> Iterator[tuple[Value, TensorType]]:
+    """Values of a node, and the types that they have."""
+    for value, dtype in (*((v, DType.f32) for v in _statistics(node)), *_running(node), *_of_regions(node)):
+        yield value, msgspec.structs.replace(value.tensor, dtype=dtype)
+    if node.op == "aten.native_group_norm_backward.default":
+        data, channels = node.args[1], node.args[6]
+        size: Any = channels.expr if isinstance(channels, DimExpr) else channels
+        shapes = (_shape(data), (size,), (size,))
+        for gradient, shape in zip(node.results, shapes, strict=True):
+            if gradient is not None:
+                yield gradient, msgspec.structs.replace(gradient.tensor, shape=shape)
 
 
 def _with_types(graph: Graph, right: Mapping[int, Value]) -> Graph:
@@ -116,6 +126,10 @@ def _running(node: Node) -> Iterator[tuple[Value, DType]]:
 
 def _dtype(arg: Argument) -> DType | None:
     return arg.tensor.dtype if isinstance(arg, Value) else None
+
+
+def _shape(arg: Argument) -> tuple[Dim, ...]:
+    return arg.tensor.shape if isinstance(arg, Value) else ()
 
 
 def _device(arg: Argument) -> str:
