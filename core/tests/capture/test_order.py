@@ -70,6 +70,16 @@ def test_everything_that_names_an_input_moves_with_it() -> None:
     assert graph.symbols == (Symbol("n", 1, None, (0, None)),)
 
 
+def test_integers_come_in_the_order_of_the_shapes_that_have_them() -> None:
+    x, y = Value(0, TensorType(DType.f32, ("n",))), Value(1, TensorType(DType.f32, ("m", "n")))
+    sizes, result = [Value(i, ScalarType(DType.i64)) for i in (2, 3)], Value(4, TensorType(DType.f32, ("m", "n")))
+    inputs = (Input(sizes[0], Role.symbol), Input(sizes[1], Role.symbol), Input(x), Input(y))
+    symbols = (Symbol("n", 2, None, (0, None)), Symbol("m", 2, None, (1, None)))
+    add = Node("aten.add.Tensor", (y, x, 1), (result,))
+    graph = verify(Graph("g", Kind.inference, inputs, (add,), (Output(result),), symbols))
+    assert arranged(graph, {}).inputs == (1, 0, 3, 2)
+
+
 def test_what_is_saved_is_saved_once_and_as_it_is_computed() -> None:
     fit = arranged(saving(3, 1, 0, 2), {})
     lines = to_text(verify(canonicalize(fit.graph))).splitlines()

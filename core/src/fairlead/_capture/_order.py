@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairlead.ir import Graph, Node, Output, Role, ScalarType, Value
+from fairlead.ir import Graph, Node, Output, Role, ScalarType, Value, dims
 from fairlead.passes import canonicalize, recognize_composites, substitute
 from fairlead.passes._rewrite import with_values
 
@@ -77,20 +77,22 @@ def _without_twins(graph: Graph, twins: Mapping[int, int]) -> Graph:
 
 
 def _by_first_use(graph: Graph, left_out: frozenset[int]) -> tuple[int, ...]:
-    """The inputs as the nodes first read them: integers before, constants of the graph after."""
+    """The inputs as the nodes first read them; before them the integers as shapes have them, constants after."""
     use: dict[int, int] = {}
     for value in (*(v for node in graph.nodes for v in node.operands()), *graph.output_values()):
         use.setdefault(value.id, len(use))
 
-    def key(index: int) -> tuple[int, int, int]:
+    def read(index: int) -> tuple[bool, int, int]:
         item = graph.inputs[index]
-        if isinstance(item.value.type, ScalarType):
-            return 0, 0, index
-        if item.role is Role.constant:
-            return 2, 0, index
-        return 1, use.get(item.value.id, len(use)), index
+        return item.role is Role.constant, use.get(item.value.id, len(use)), index
 
-    return tuple(sorted((i for i in range(len(graph.inputs)) if i not in left_out), key=key))
+    given = sorted((i for i in range(len(graph.inputs)) if i not in left_out), key=read)
+    integers = [i for i in given if isinstance(graph.inputs[i].value.type, ScalarType)]
+    tensors = [i for i in given if i not in integers]
+    sizes = [d for i in tensors for d in graph.inputs[i].value.tensor.shape]
+    shown = {name: place for place, d in reversed(list(enumerate(sizes))) for name in dims.free_symbols(d)}
+    names = {s.source[0]: s.name for s in graph.symbols if s.source[1] is None}
+    return (*sorted(integers, key=lambda i: shown.get(names.get(i, ""), len(sizes))), *tensors)
 
 
 def _outputs(traced: Graph, canonical: Graph, new: Mapping[int, int]) -> _Order:
