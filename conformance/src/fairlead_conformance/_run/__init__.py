@@ -4,6 +4,7 @@
 what the results come from. The command line and the pytest plugin are two small programs over these.
 """
 
+from fairlead_conformance._run._again import differing, sample
 from fairlead_conformance._run._log import seed_of
 from fairlead_conformance._run._session import Session, pool_of
 from fairlead_conformance._run._settings import Isolation, Settings, Shard, duration, size
@@ -14,9 +15,11 @@ __all__ = [
     "Session",
     "Settings",
     "Shard",
+    "differing",
     "duration",
     "is_red",
     "pool_of",
+    "sample",
     "seed_of",
     "size",
     "summary",
