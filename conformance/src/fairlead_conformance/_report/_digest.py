@@ -1,4 +1,4 @@
-"""The hashes of a report: of itself, and of the suite that made it."""
+"""The hashes of a report: of itself, and of the suite and the case pack that made it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from pathlib import Path
 
 import msgspec
 
-from fairlead_conformance._report._data import Report, Suite
+from fairlead_conformance._pack import pack
+from fairlead_conformance._report._data import Pack, Report, Suite
 
-__all__ = ["digest", "installed_suite", "modified"]
+__all__ = ["digest", "installed_pack", "installed_suite", "modified"]
 
 PACKAGE = Path(__file__).parents[1]
 
@@ -33,6 +34,12 @@ def installed_suite(package: Path = PACKAGE) -> Suite:
         content = hashlib.sha256(path.read_bytes()).hexdigest()
         total.update(f"{path.relative_to(package).as_posix()} {content}\n".encode())
     return Suite(version=metadata.version("fairlead-conformance"), sha256=total.hexdigest())
+
+
+def installed_pack() -> Pack:
+    """The case pack that the suite here reads."""
+    said = pack().manifest
+    return Pack(version=said.version, sha256=said.sha256)
 
 
 @functools.cache

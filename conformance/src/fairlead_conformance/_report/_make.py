@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from fairlead_conformance._case import Case
 from fairlead_conformance._report._data import FORMAT, Judged, KnownFailure, Machine, Pack, Report, Run
-from fairlead_conformance._report._digest import digest, installed_suite, modified
+from fairlead_conformance._report._digest import digest, installed_pack, installed_suite, modified
 from fairlead_conformance._report._totals import claim, correct, count, coverage, missing
 from fairlead_conformance._result import Result
 from fairlead_conformance._status import Status
@@ -29,23 +29,22 @@ def report_of(
 ) -> Report:
     """The report of a run over ``cases``, the manifest of its level.
 
-    ``results`` come in any order; a case without one is NOT_RUN. Raises `ValueError` for a result of no case, or two of
-    one, which only a defect of the suite can give.
+    ``results`` come in any order; a case without one is NOT_RUN. ``pack``: where it is not the one installed here.
+    Raises `ValueError` for a result of no case, or two of one, which only a defect of the suite can give.
     """
     given = {result.id: result for result in results}
     if len(given) != len(results) or given.keys() - {case.id for case in cases}:
         raise ValueError("results that are not one of each case")
     every = {case.id: given.get(case.id, Result(id=case.id, status=Status.NOT_RUN)) for case in cases}
     if changed := modified():
-        run = replace(
-            run, incomplete=(*run.incomplete, f"the suite's files are not as installed: {', '.join(changed)}")
-        )
+        reason = f"the suite's files are not as installed: {', '.join(changed)}"
+        run = replace(run, incomplete=tuple(dict.fromkeys((*run.incomplete, reason))))
     counts = count(list(every.values()))
     reasons = missing(run, counts)
     report = Report(
         format=FORMAT,
         suite=installed_suite(),
-        pack=pack,
+        pack=pack or installed_pack(),
         backend=backend,
         machine=machine,
         run=run,

@@ -15,7 +15,7 @@ import msgspec
 from fairlead_conformance._case import Case, Level
 from fairlead_conformance._families import manifest
 from fairlead_conformance._report._data import FORMAT, Pack, Report, Shard, Suite
-from fairlead_conformance._report._digest import digest, installed_suite
+from fairlead_conformance._report._digest import digest, installed_pack, installed_suite
 from fairlead_conformance._report._evidence import capabilities, evidence, known
 from fairlead_conformance._report._totals import claim, correct, count, coverage, missing
 
@@ -29,20 +29,17 @@ class Problem(msgspec.Struct, frozen=True):
     what: str
 
 
-def verify(content: bytes, *, pack: Pack | None = None) -> tuple[Problem, ...]:
-    """What is wrong with the content of a ``report.json``, judged by the suite installed here; empty for nothing.
-
-    ``pack``: the pack of cases that is installed here.
-    """
+def verify(content: bytes) -> tuple[Problem, ...]:
+    """What is wrong with the content of a ``report.json``, judged by the suite installed here; empty for nothing."""
     try:
         json.loads(content, object_pairs_hook=_keys_once)
         report = msgspec.json.decode(content, type=Report)
     except ValueError as error:
         return (Problem("form", str(error)),)
-    return problems(report, manifest(Level.L4), installed_suite(), pack)
+    return problems(report, manifest(Level.L4), installed_suite(), installed_pack())
 
 
-def problems(report: Report, cases: Sequence[Case], suite: Suite, pack: Pack | None = None) -> tuple[Problem, ...]:
+def problems(report: Report, cases: Sequence[Case], suite: Suite, pack: Pack) -> tuple[Problem, ...]:
     """What is wrong with a report, judged by a suite whose cases of all levels are ``cases``."""
     if report.format != FORMAT:
         return (Problem("format", f"format {report.format}, not {FORMAT}"),)
@@ -138,7 +135,7 @@ _RULES: dict[str, Callable[[Report], Iterator[str]]] = {
 """What holds of a report by itself."""
 
 
-def _files(report: Report, suite: Suite, pack: Pack | None) -> Iterator[str]:
+def _files(report: Report, suite: Suite, pack: Pack) -> Iterator[str]:
     if report.suite.sha256 != suite.sha256:
         yield f"made by other files than version {suite.version} has here: a modified install, or another build"
     if report.pack != pack:
