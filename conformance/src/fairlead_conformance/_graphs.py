@@ -13,7 +13,7 @@ from fairlead_conformance._calls import Checked
 from fairlead_conformance._inputs import copies, resolved, salted
 from fairlead_conformance._observation import Declined, Observation
 from fairlead_conformance._oracle import Reference
-from fairlead_conformance._parts import parts_of, prepared
+from fairlead_conformance._parts import laid_out, parts_of, prepared
 from fairlead_conformance._subject import Subject
 
 __all__ = ["check_graph", "prepared"]
@@ -30,10 +30,10 @@ def check_graph(
 
     Raises `Declined` where the backend refuses a node, and `Failed` where anything is wrong.
     """
-    whole, graph = graph, prepared(graph, subject)
+    inputs = resolved(inputs)
+    whole, graph = graph, prepared(laid_out(graph, inputs), subject)
     if whole.nodes and not graph.nodes:
         raise Declined({node.op: "core leaves nothing of it to the backend" for node in whole.nodes})
-    inputs = resolved(inputs)
     calls = [inputs, _others(graph, inputs, subject)]
     _check_parts(graph, [*calls, *map(resolved, more)], frozenset(), subject, seen)
     weights = [i for i, item in enumerate(graph.inputs) if item.role in (Role.parameter, Role.buffer)]

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import torch
 
 from fairlead.backend import Level, Support
-from fairlead.ir import Graph, Node, TensorType
+from fairlead.ir import Graph, Node, TensorType, Value, row_major
 from fairlead.partition import DRAWS, Part, assign, split, verdict
 from fairlead.passes import (
     canonicalize,
@@ -14,13 +18,14 @@ from fairlead.passes import (
     fold_constants,
     recognize_composites,
     split_dropout,
+    substitute,
 )
 from fairlead.placement import Why
 from fairlead_conformance._observation import Declined, Failed
 from fairlead_conformance._status import Status
 from fairlead_conformance._subject import Subject
 
-__all__ = ["parts_of", "prepared"]
+__all__ = ["laid_out", "parts_of", "prepared"]
 
 
 def prepared(graph: Graph, subject: Subject) -> Graph:
@@ -31,6 +36,35 @@ def prepared(graph: Graph, subject: Subject) -> Graph:
         graph = split_dropout(graph)
     graph = decompose(graph, capabilities.keeps)
     return eliminate_common_subexpressions(fold_constants(graph))
+
+
+def laid_out(graph: Graph, inputs: Sequence[Any]) -> Graph:
+    """The graph with the strides of these inputs in its types, as capture writes them down.
+
+    Torch captures anew where an input comes in another layout, so a backend may rely on them.
+    """
+    own = {
+        item.value.id: Value(item.value.id, _with_strides(item.value.type, x))
+        for item, x in zip(graph.inputs, inputs, strict=True)
+        if isinstance(x, torch.Tensor) and isinstance(item.value.type, TensorType) and item.value.type.is_static
+    }
+    changed = {i.value.id: own[i.value.id] for i in graph.inputs if own.get(i.value.id, i.value) != i.value}
+    if not changed:
+        return graph
+    return msgspec.structs.replace(
+        graph,
+        inputs=tuple(msgspec.structs.replace(i, value=changed.get(i.value.id, i.value)) for i in graph.inputs),
+        nodes=tuple(msgspec.structs.replace(n, args=substitute(n.args, changed)) for n in graph.nodes),
+        outputs=tuple(
+            msgspec.structs.replace(o, value=changed.get(o.value.id, o.value)) if isinstance(o.value, Value) else o
+            for o in graph.outputs
+        ),
+    )
+
+
+def _with_strides(type_: TensorType, x: torch.Tensor) -> TensorType:
+    strides = None if x.stride() == row_major(tuple(x.shape)) else x.stride()
+    return msgspec.structs.replace(type_, strides=strides)
 
 
 def parts_of(graph: Graph, subject: Subject) -> tuple[Part, ...]:

@@ -74,10 +74,18 @@ _ELEMENTWISE = {
     "aten.sigmoid.default": Noise(4.0, least=1.0),
     "aten.silu.default": Noise(4.0, least="operand"),
     "aten.mish.default": Noise(4.0, least="operand"),
+    "aten.hardsigmoid.default": Noise(4.0, least=1.0),
+    "aten.hardswish.default": Noise(4.0, least="operand"),
     "aten.gelu.default": Noise(4.0, least="operand"),
     "aten.gelu_backward.default": Noise(8.0, least="operand"),
 }
 """Functions that libraries approximate to units of their range, not of each result."""
+
+_LOGARITHMS = frozenset(("aten._log_softmax.default", "aten.logsumexp.default"))
+"""Logarithms of sums, which are zero for a sum of one: what is wrong with the sum is wrong with them, however small."""
+
+_SCALED = frozenset(("aten.add.Tensor", "aten.sub.Tensor"))
+"""Sums whose second term is multiplied first, and may be rounded then."""
 
 _ULPS = re.compile(r"(\d+) ulp")
 
@@ -90,12 +98,17 @@ def noise_of(node: Node, dtype: DType, numerics: Collection[str]) -> Noise | Non
         return _ELEMENTWISE[node.op]
     if comparison == "exact":
         return Noise(0.5) if node.op in _ROUNDING else None
+    if node.op in _SCALED and node.args[2] not in (1, -1):
+        return Noise(1.0, EPS[dtype], by_magnitude=True)
     if found := _ULPS.fullmatch(comparison):
-        return Noise(float(found[1]))
+        # The reference is no wider than float64, and wrong by a unit itself.
+        return Noise(float(found[1]) + (EPS[dtype] == EPS[DType.f64]))
     if node.op in CONTRACTIONS and "tf32" in numerics and dtype in (DType.f32, DType.c64):
         return Noise(2.0, EPS[dtype], by_magnitude=True, operands=TF32)
     # Half-precision terms add up in float32: a sum in float16 is a defect, not a style.
     terms = EPS[DType.f32] if dtype.itemsize < DType.f32.itemsize else EPS[dtype]
+    if node.op in _LOGARITHMS:
+        return Noise(2.0, terms, least=1.0)
     return Noise(2.0, terms, by_magnitude=node.op in CONTRACTIONS or node.op in SUMS)
 
 

@@ -133,7 +133,8 @@ class _Run(Interpreter):
             return amount + noise.terms / 2 * math.sqrt(_depth(args)) * size
         # (1 + sqrt(n)) u sum |a||b|, however the terms cancel
         magnitudes = torch.fx.node.map_aggregate(args, _magnitude)
-        scalars = {k: abs(v) if isinstance(v, float) else v for k, v in kwargs.items()}  # alpha and beta
+        sign = -1 if n.target is torch.ops.aten.sub.Tensor else 1  # so that magnitudes add up
+        scalars = {k: sign * abs(v) if type(v) in (int, float) else v for k, v in kwargs.items()}  # alpha and beta
         magnitude: torch.Tensor = getattr(self, n.op)(n.target, magnitudes, scalars).abs().double()
         return amount + noise.terms / 2 * (1 + math.sqrt(_terms(args, result))) * magnitude
 
