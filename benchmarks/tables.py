@@ -161,7 +161,7 @@ def _placement(report: Report) -> str:
 
 
 def _stages(stages: Stages) -> str:
-    names = ("read", "passes", "bind", "lower", "ours", "import", "vendor", "first call")
+    names = ("read", "order", "passes", "bind", "lower", "ours", "import", "vendor", "collector", "first call")
 
     def rows() -> Iterator[list[str]]:
         for model, backends in stages.items():
@@ -170,8 +170,9 @@ def _stages(stages: Stages) -> str:
 
     return (
         "## Where a first call goes, processor seconds\n\n"
-        "`ours` is reading torch's graph, passes and placement, binding, and lowering; `import` and `vendor` are the "
-        "SDK's import and its own compilation; the rest of the first call is Dynamo, AOTAutograd and one run.\n\n"
+        "`ours` is reading torch's graph and finding the order of its inputs, passes and placement, binding, and "
+        "lowering; `import` and `vendor` are the SDK's import and its own compilation; `collector` is Python's, whose "
+        "time is left out of the others; the rest of the first call is Dynamo, AOTAutograd and one run.\n\n"
         + _table(["", *names], rows())
     )
 
