@@ -15,7 +15,7 @@ def new_backend(
     folder: Annotated[Path | None, typer.Option(help="Where to.", show_default="fairlead-NAME")] = None,
     force: Annotated[bool, typer.Option("--force", help="Add to a folder that has files; keeps all of them.")] = False,
 ) -> None:
-    """Write the wheel of a new backend, complete: it builds, runs ten ops and passes the conformance suite."""
+    """Write the wheel of a new backend, complete: it builds, runs thirteen ops and passes the conformance suite."""
     from fairlead_conformance._scaffold import _folder, _names, _render
 
     names = _names.names(name)

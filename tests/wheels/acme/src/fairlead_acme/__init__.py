@@ -1,4 +1,4 @@
-"""The Acme backend: runs ten ops with NumPy, which stands in for your SDK."""
+"""The Acme backend: runs thirteen ops with NumPy, which stands in for your SDK."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ RULES: dict[str, Callable[..., Any]] = {
     "aten.div.Tensor": lambda np, x, y: np.divide(x, y),
     "aten.neg.default": lambda np, x: np.negative(x),
     "aten.exp.default": lambda np, x: np.exp(x),
+    "aten.tanh.default": lambda np, x: np.tanh(x),
     "aten.relu.default": lambda np, x: np.maximum(x, 0),
+    "aten.unsqueeze.default": lambda np, x, dim: np.expand_dims(x, dim).copy(),
+    "aten.squeeze.dims": lambda np, x, dims: np.squeeze(x, tuple(d for d in dims if x.shape[d] == 1)).copy(),
     "aten.sum.dim_IntList": lambda np, x, dims, keep, dtype: np.sum(x, tuple(dims or ()) or None, "f8", keepdims=keep),
     "aten.mm.default": lambda np, x, y: np.matmul(x, y),
     "aten.linear.default": lambda np, x, w, b: np.matmul(x, w.T) + (0 if b is None else b),
