@@ -32,6 +32,7 @@ def check_graph(
     """
     inputs = resolved(inputs)
     whole, graph = graph, prepared(laid_out(graph, inputs), subject)
+    seen.examined = whole, tuple(inputs)
     if whole.nodes and not graph.nodes:
         raise Declined({node.op: "core leaves nothing of it to the backend" for node in whole.nodes})
     calls = [inputs, _others(graph, inputs, subject)]

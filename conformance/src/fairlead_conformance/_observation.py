@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from fairlead.ir import Graph
 from fairlead_conformance._status import Status
 
 __all__ = ["Declined", "Failed", "Observation"]
@@ -32,3 +35,5 @@ class Observation:
         self.native: set[str] = set()
         self.extern: set[str] = set()
         self.compared = 0
+        self.examined: tuple[Graph, tuple[Any, ...]] | None = None
+        """The graph that was looked at last, and its inputs, where a case is about graphs."""

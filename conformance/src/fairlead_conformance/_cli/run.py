@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
+import subprocess
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -16,6 +18,8 @@ from fairlead_conformance._case import Level
 from fairlead_conformance._cli.progress import Display, table
 from fairlead_conformance._report import Report
 from fairlead_conformance._run import Isolation, Session, Settings, Shard, duration, pool_of, seed_of, size
+
+_REPRO_SECONDS = 120
 
 WHAT, HOW = "Which cases", "How they run"
 
@@ -51,6 +55,7 @@ def run(
     losses: Annotated[
         int, typer.Option(help="So many cases in a row that end their process end the run.", rich_help_panel=HOW)
     ] = 50,
+    repro: Annotated[Path | None, typer.Option(help="A folder for a script that shows each failure.")] = None,
     collect: Annotated[bool, typer.Option("--collect", help="List the cases, and run none.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report's figures as JSON.")] = False,
 ) -> None:
@@ -87,6 +92,8 @@ def run(
         print(msgspec.json.encode(_figures(made)).decode())
     else:
         Console().print(table(made))
+    if repro is not None:
+        _write_repros(made, repro)
     for fault in session.faults:
         print(fault, file=sys.stderr)
     if interrupted:
@@ -107,6 +114,26 @@ def _run(session: Session) -> bool:
     finally:
         session.close()
     return False
+
+
+def _write_repros(report: Report, folder: Path) -> None:
+    """A script for each failure, each written by a process of its own, which the failure may end."""
+    for result in report.results:
+        if result.status.failed:
+            what = [
+                "repro",
+                result.id,
+                "--backend",
+                report.backend.name,
+                "--seed",
+                str(report.run.seed),
+                "-o",
+                str(folder),
+            ]
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                subprocess.run(
+                    [sys.executable, "-m", "fairlead_conformance", *what], check=False, timeout=_REPRO_SECONDS
+                )
 
 
 def _how_to_resume(session: Session) -> str:
