@@ -17,7 +17,19 @@ from fairlead_conformance._subject import Subject
 
 __all__ = ["FAMILIES", "OTHER_FAMILIES", "Family", "family", "manifest"]
 
-FAMILIES = ("ops", "opgrad", "directed", "graph", "semantics", "training", "models", "lifecycle", "robustness", "fuzz")
+FAMILIES = (
+    "ops",
+    "opgrad",
+    "directed",
+    "ircompat",
+    "graph",
+    "semantics",
+    "training",
+    "models",
+    "lifecycle",
+    "robustness",
+    "fuzz",
+)
 """The families by name, in the order in which they run."""
 
 OTHER_FAMILIES = "FAIRLEAD_CONFORMANCE_FAMILIES"
