@@ -117,7 +117,7 @@ def test_the_pack_in_the_wheel_is_whole() -> None:
         assert own == sorted(own)
 
 
-@pytest.mark.parametrize("name", ["ops", "opgrad", "directed", "ircompat"])
+@pytest.mark.parametrize("name", ["ops", "opgrad", "directed", "errors", "ircompat"])
 def test_the_reference_passes_a_sample_of_the_family(name: str) -> None:
     results = [execute(case, Subject("eager", seed=5)) for case in family(name).cases()[::37]]
     assert results

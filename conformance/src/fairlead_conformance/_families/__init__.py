@@ -21,6 +21,7 @@ FAMILIES = (
     "ops",
     "opgrad",
     "directed",
+    "errors",
     "ircompat",
     "graph",
     "semantics",
