@@ -40,8 +40,8 @@ def changed(written: Module, path: Path) -> list[str]:
 
 
 def equal(a: Module, b: Module) -> bool:
-    """Whether all of it is equal; of a graph with nan among its arguments the text tells, as nan equals nothing."""
-    return a == b or repr(a) == repr(b)
+    """Whether all of it is equal; where nan is among the arguments the text tells, as nan does not equal itself."""
+    return a == b or to_text(a, locations=True) == to_text(b, locations=True)
 
 
 def without_lines(written: Module) -> Module:
