@@ -45,7 +45,7 @@ class _Recorder:
         def call(args: list[Any]) -> list[Any]:
             given = [*args, *constants]
             args.clear()
-            texts = tuple(map(described, given))
+            texts = tuple(described(i.value.type, x) for i, x in zip(graph.inputs, given, strict=True))
             outputs = tuple(map(summary, run(graph, drawn(graph, texts))))
             self.golden.append(Golden(graph, texts, outputs))
             return list(module(*given))
@@ -61,7 +61,10 @@ def capture_program(program: Program) -> list[Golden]:
     """The graphs of a program, its results compared with those of eager; an AssertionError where they differ."""
     torch._dynamo.reset()
     recorder = _Recorder()
-    compiled = torch.compile(program.function, backend=lambda gm, inputs: capture(gm, inputs, recorder), dynamic=False)
+    dynamic = None if program.dynamic else False
+    compiled = torch.compile(
+        program.function, backend=lambda gm, inputs: capture(gm, inputs, recorder), dynamic=dynamic
+    )
     with warnings.catch_warnings(), torch.set_grad_enabled(program.training):
         warnings.simplefilter("ignore")
         logging.disable(logging.ERROR)

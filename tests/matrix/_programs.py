@@ -17,6 +17,9 @@ MODELS = (
 )  # fmt: skip
 """Text, vision, audio, state space, mixture of experts, detection: see ``benchmarks/architectures.py``."""
 
+DYNAMIC = ("bert",)
+"""Captured once more, with a batch of any size."""
+
 OPS = (
     "add", "sub", "mul", "div.floor_rounding", "remainder", "pow", "where", "clamp", "maximum", "sigmoid", "tanh",
     "erf", "exp", "log1p", "round", "isnan", "logical_and", "cumsum", "cumprod", "sum", "mean", "prod",
@@ -41,23 +44,26 @@ OPS = (
 
 
 class Program(NamedTuple):
-    """A function, and a call of it; ``training`` when its gradients are asked for too."""
+    """A function, and a call of it, in training with its gradients; ``dynamic`` leaves the size of the batch open."""
 
     name: str
     function: Callable[..., Any]
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     training: bool = False
+    dynamic: bool = False
 
 
 def models(start: str = "") -> Iterator[Program]:
     """Each architecture twice, the same weights and inputs on every release of torch; those whose names start so."""
-    for name in MODELS:
+    for name, dynamic in (*((name, False) for name in MODELS), *((name, True) for name in DYNAMIC)):
         for training in (False, True):
-            full = f"{name}-{'train' if training else 'eval'}"
+            full = f"{name}{'-dynamic' if dynamic else ''}-{'train' if training else 'eval'}"
             if full.startswith(start):
                 module, inputs = architectures.build(name)
-                yield Program(full, module.train(training), (), inputs, training)
+                for tensor in inputs.values() if dynamic else ():
+                    torch._dynamo.mark_dynamic(tensor, 0)
+                yield Program(full, module.train(training), (), inputs, training, dynamic)
 
 
 def ops(start: str = "") -> Iterator[Program]:

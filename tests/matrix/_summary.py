@@ -10,7 +10,7 @@ import torch
 
 from fairlead._torch_types import TORCH_DTYPES
 from fairlead.interpret import restride
-from fairlead.ir import Graph, TensorType
+from fairlead.ir import Graph, TensorType, Type, dims
 from fairlead.ir._tensors import tensor_data
 from fairlead.ir.random import Distribution, Integers, Normal, Uniform, describe, draw
 
@@ -27,39 +27,57 @@ Summary = tuple[str, str]
 """A projection on fixed pseudo-random weights and the sum of magnitudes, as text, which has nan and inf."""
 
 
-def described(tensor: Any) -> str:
-    """A distribution that resembles an input, as a short text; an integer stands for itself."""
+def described(type_: Type, tensor: Any) -> str:
+    """A distribution that resembles an input, as a short text, with the sizes that its type leaves open.
+
+    An integer stands for itself.
+    """
     if not isinstance(tensor, torch.Tensor):
         return str(int(tensor))
+    sizes = f":{'x'.join(map(str, tensor.shape))}" if isinstance(type_, TensorType) and not type_.is_static else ""
     match describe(tensor_data(tensor.detach().contiguous().resolve_conj())):
         case Normal(mean=mean, std=std):
-            return f"n:{mean:.3g}:{std:.3g}"
+            return f"n:{mean:.3g}:{std:.3g}{sizes}"
         case Uniform(low=low, high=high):
-            return f"u:{low:.3g}:{high:.3g}"
+            return f"u:{low:.3g}:{high:.3g}{sizes}"
         case Integers(low=low, high=high):
-            return f"i:{low}:{high}"
+            return f"i:{low}:{high}{sizes}"
 
 
 def drawn(graph: Graph, texts: Sequence[str]) -> list[Any]:
-    """Inputs of a graph without symbols, the same everywhere."""
+    """Inputs of a graph, the same everywhere."""
     inputs: list[Any] = []
+    shapes = [_sizes(item.value.type, text) for item, text in zip(graph.inputs, texts, strict=True)]
+    sizes = {
+        s.name: int(texts[s.source[0]]) if s.source[1] is None else shapes[s.source[0]][s.source[1]]
+        for s in graph.symbols
+    }
     for index, (item, text) in enumerate(zip(graph.inputs, texts, strict=True)):
         type_ = item.value.type
         if not isinstance(type_, TensorType):
             inputs.append(int(text))
             continue
-        shape = tuple(int(d) for d in type_.shape)
+        shape = shapes[index]
         data = draw(_distribution(text), SEED, index, type_.dtype, shape)
         dtype = TORCH_DTYPES[type_.dtype]
         tensor = (
             torch.frombuffer(data.data, dtype=dtype).reshape(shape) if data.nbytes else torch.empty(shape, dtype=dtype)
         )
-        inputs.append(tensor if type_.strides is None else restride(tensor, [int(s) for s in type_.strides]))
+        inputs.append(
+            tensor if type_.strides is None else restride(tensor, [dims.evaluate(s, sizes) for s in type_.strides])
+        )
     return inputs
 
 
+def _sizes(type_: Type, text: str) -> tuple[int, ...]:
+    if not isinstance(type_, TensorType):
+        return ()
+    written = text.split(":")[3:]
+    return tuple(map(int, written[0].split("x") if written else type_.shape))
+
+
 def _distribution(text: str) -> Distribution:
-    kind, first, second = text.split(":")
+    kind, first, second = text.split(":")[:3]
     if kind == "i":
         return Integers(int(first), int(second))
     return (Normal if kind == "n" else Uniform)(float(first), float(second))
