@@ -44,7 +44,7 @@ pack: .venv/.ready    ## the case pack of the conformance suite, anew from PyTor
 fix: .venv/.ready    ## format, and mend what the linter can
 	$(BIN)/ruff check --fix . ; $(BIN)/ruff format .
 
-api: .venv/.ready    ## write down the public signatures and the schema of reports anew
+api: .venv/.ready    ## write down the public signatures, the schema of reports and the list of cases anew
 	$(BIN)/python tests/test_public_api.py
 
 vendor:    ## fetch anew, with npm, the files of others that are in a wheel

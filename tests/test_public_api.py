@@ -18,6 +18,8 @@ from types import ModuleType
 import msgspec
 import pytest
 
+from fairlead_conformance._families import FAMILIES, family
+from fairlead_conformance._families import _listed as cases
 from fairlead_conformance._report._schema import FILE, generated
 
 REPOSITORY = Path(__file__).parents[1]
@@ -149,3 +151,4 @@ def unquoted(annotation: object) -> object:
 if __name__ == "__main__":
     FROZEN.write_text("".join(f"{line}\n" for line in signatures()), "utf-8")
     SCHEMA.write_text(generated(), "utf-8")
+    cases.FILE.write_bytes(cases.written(case for name in FAMILIES for case in family(name).cases()))

@@ -1,6 +1,7 @@
 """The families of cases: each is a module that lists its cases and runs one.
 
-A family is imported when it is first needed; ``cases()`` is cheap and the same in every process.
+A family is imported when one of its cases is first run. `manifest` imports none, and so no torch: whoever chooses
+cases and gives them to others stays small, and is there at once.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Sequence
 from typing import Protocol, cast
 
 from fairlead_conformance._case import Case, Level
+from fairlead_conformance._families._listed import listed
 from fairlead_conformance._observation import Observation
 from fairlead_conformance._subject import Subject
 
@@ -42,7 +44,7 @@ class Family(Protocol):
     """What a module of this package has."""
 
     def cases(self) -> Sequence[Case]:
-        """All cases of the family, by their ids in order."""
+        """All cases of the family, the same in every process; those that no pack has are in ``cases.jsonl`` too."""
         ...
 
     def run(self, case: Case, subject: Subject, seen: Observation, /) -> None:
@@ -58,7 +60,9 @@ def family(name: str) -> Family:
 
 def manifest(level: Level) -> tuple[Case, ...]:
     """Every case that a claim of the level covers, in order."""
-    return tuple(case for name in _modules() for case in family(name).cases() if case.level <= level)
+    names = _modules()
+    every = (family(name).cases() if os.environ.get(OTHER_FAMILIES) else listed(name) for name in names)
+    return tuple(case for cases in every for case in cases if case.level <= level)
 
 
 def _modules() -> dict[str, str]:

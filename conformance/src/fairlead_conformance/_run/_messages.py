@@ -16,15 +16,16 @@ LOST_CHANNEL = 74
 
 
 class Setup(msgspec.Struct, frozen=True):
-    """The subject of all cases that follow."""
+    """The subject of all cases that follow, and the families that the first of them are of."""
 
     backend: str
     seed: int
     device: str
+    families: tuple[str, ...] = ()
 
 
 class Loading(msgspec.Struct, frozen=True, tag="loading"):
-    """torch is there; from here on the backend's code runs, and what happens is its doing."""
+    """The families and torch are there; from here on the backend's code runs, and what happens is its doing."""
 
 
 class Ready(msgspec.Struct, frozen=True, tag="ready"):

@@ -32,7 +32,7 @@ TICK = 0.05
 """Seconds between looks at the clock and at memory."""
 
 START = 300.0
-"""Seconds that Python and torch may take to start; no backend's code runs before."""
+"""Seconds that Python, torch and the families may take to start; no backend's code runs before."""
 
 LOADS = 2
 """So many workers in a row that end while they import the backend, and no more are started."""
@@ -51,7 +51,6 @@ class Pool:
     def __init__(self, settings: Settings) -> None:
         self.ready = Ready()
         self._settings = settings
-        self._setup = Setup(settings.backend, settings.seed, settings.device)
         self._folder = Path(tempfile.mkdtemp(prefix="fairlead-conformance-"))
         self._selector = selectors.DefaultSelector()
         self._processes: list[Process] = []
@@ -120,13 +119,19 @@ class Pool:
         present = sum(process.phase is not Phase.ending for process in self._processes)
         for _ in range(min(self._settings.processes, len(self._waiting) + self._busy) - present):
             self._started += 1
-            process = Process(self._setup, self._folder / str(self._started), self._environment())
+            process = Process(self._setup(), self._folder / str(self._started), self._environment())
             self._processes.append(process)
             for descriptor in process.descriptors:
                 self._selector.register(descriptor, selectors.EVENT_READ, process)
         for process in self._processes:
             if process.phase is Phase.idle and self._waiting:
                 process.give(self._waiting.popleft())
+
+    def _setup(self) -> Setup:
+        settings = self._settings
+        cases = [self._waiting[0]] if settings.isolate is Isolation.case else self._waiting
+        families = dict.fromkeys(case.family for case in cases)
+        return Setup(settings.backend, settings.seed, settings.device, tuple(families))
 
     def _environment(self) -> dict[str, str]:
         threads = self._settings.threads or max(cores() // self._settings.processes, 1)

@@ -1,4 +1,4 @@
-"""A worker: imports torch and the backend once, then runs the cases that it is given, in this process.
+"""A worker: imports the families, and so torch, and the backend once, then runs the cases that it is given, itself.
 
 ``python -m fairlead_conformance._run._worker REQUESTS RESULTS``, two descriptors. Whatever the backend prints goes
 elsewhere.
@@ -18,6 +18,7 @@ import msgspec
 from fairlead.registry import registry
 from fairlead_conformance._case import Case
 from fairlead_conformance._execute import execute
+from fairlead_conformance._families import family
 from fairlead_conformance._result import Result
 from fairlead_conformance._run._messages import LOST_CHANNEL, Done, Loading, Message, Ready, Setup
 from fairlead_conformance._status import Status
@@ -32,12 +33,13 @@ def main(requests: int, results: int) -> None:
     """Serve until the session closes ``requests``."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    import torch  # noqa: F401 - once, before any case is timed
-
     own = os.getpid()
     with open(requests, "rb", closefd=False) as lines:
         setup = msgspec.json.decode(lines.readline(), type=Setup)
         subject = Subject(setup.backend, seed=setup.seed, device=setup.device)
+        for name in setup.families:  # once, before any case is timed
+            with contextlib.suppress(Exception):  # each case says so for itself
+                family(name)
         _say(results, Loading())
         _say(results, Ready(_versions(subject)))
         for line in lines:
