@@ -13,10 +13,10 @@ from fairlead_conformance._pack import Content, Entry
 
 __all__ = ["levelled"]
 
-CORE = {"f32": 5, "bf16": 1, "f16": 1, "i64": 1, "i32": 1, "bool": 1}
+CORE = {"f32": 2, "bf16": 1, "i64": 1, "bool": 1}
 """How many samples of an entry are core in each dtype."""
 
-CORE_VARIANTS = frozenset({"transposed", "offset", "nan"})
+CORE_VARIANTS = frozenset({"transposed", "nan"})
 
 MANDATORY = frozenset({"add", "mul", "nn.functional.relu", "tanh", "mm", "nn.functional.linear"})
 """What a backend has to run in float32 to claim anything."""
