@@ -1,0 +1,73 @@
+"""Which cases a faulty backend is judged by, and what comes of them."""
+
+from __future__ import annotations
+
+import contextlib
+import fnmatch
+import functools
+import time
+from collections.abc import Iterator, Sequence
+
+from fairlead_conformance import Case, Level, Result, Subject, execute, manifest
+
+from conformance.tests.zoo._fault import Fault, registered
+
+_BULK = ("ops", "opgrad", "directed", "errors")
+"""Families whose cases are of one op each: they run before the others, being cheap."""
+
+
+@functools.cache
+def _all() -> tuple[Case, ...]:
+    return tuple(case for case in manifest(Level.L4) if case.family not in ("fuzz", "ircompat"))
+
+
+@functools.cache
+def _about() -> dict[str, list[Case]]:
+    found: dict[str, list[Case]] = {}
+    for case in _all():
+        for op in case.ops:
+            found.setdefault(op, []).append(case)
+    return found
+
+
+def aimed(aims: Sequence[str], level: Level) -> list[Case]:
+    """The cases of a level in which a fault is to show, the likeliest and cheapest first."""
+    found: dict[str, Case] = {}
+    for aim in aims:
+        cases = [c for c in _all() if fnmatch.fnmatchcase(c.id, aim)] if "/" in aim else _about().get(aim, [])
+        found.update((case.id, case) for case in cases if case.level <= level)
+    return sorted(found.values(), key=_order)
+
+
+def _order(case: Case) -> tuple[object, ...]:
+    return case.family not in _BULK, case.family != "directed", case.cost > 1, case.level, case.id.rpartition("/")[2]
+
+
+def results(
+    fault: Fault, level: Level, *, most: int | None = None, seconds: float = 60.0, seed: int = 0
+) -> Iterator[Result]:
+    """The results of the fault's cases, one after another."""
+    end = time.monotonic() + seconds
+    with fault.backend() as name:
+        for case in aimed(fault.aims, level)[:most]:
+            if time.monotonic() > end:
+                return
+            yield execute(case, Subject(name, seed=seed))
+
+
+def killed(
+    fault: Fault, level: Level, *, most: int | None = None, seconds: float = 60.0, seed: int = 0
+) -> Result | None:
+    """The first failure of the fault's cases that an honest backend passes; None where it survives all of them."""
+    with contextlib.closing(results(fault, level, most=most, seconds=seconds, seed=seed)) as found:
+        return next((r for r in found if r.status.failed and not _fails_honestly(fault, r.id, seed)), None)
+
+
+def _fails_honestly(fault: Fault, case: str, seed: int) -> bool:
+    """Whether an honest backend of the same capabilities fails the case too, which then says nothing."""
+    (found,) = [c for c in _all() if c.id == case]
+    with registered(fault.like()) as name:
+        return execute(found, Subject(name, seed=seed)).status.failed
+
+
+__all__ = ["aimed", "killed", "results"]
