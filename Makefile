@@ -8,7 +8,7 @@ MODELS ?= bert resnet50
 LEVEL ?= L4
 JUDGED := eager inductor onnxrt openvino
 
-.PHONY: help setup test lint unit demo bench conform matrix pack fix api docs vendor wheels clean
+.PHONY: help setup test lint unit demo bench conform matrix pack zoo fix api docs vendor wheels clean
 .DEFAULT_GOAL := help
 
 help:    ## list the targets
@@ -40,6 +40,9 @@ matrix: .venv/.ready    ## capture, the golden corpus and semantics on other rel
 
 pack: .venv/.ready    ## the case pack of the conformance suite, anew from PyTorch's samples
 	$(BIN)/python -m conformance.generate
+
+zoo: .venv/.ready    ## faulty backends that the conformance suite has to catch: how many it does
+	$(BIN)/python -m conformance.tests.zoo
 
 fix: .venv/.ready    ## format, and mend what the linter can
 	$(BIN)/ruff check --fix . ; $(BIN)/ruff format .

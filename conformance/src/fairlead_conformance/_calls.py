@@ -97,7 +97,7 @@ class Checked:
         self._run(executable, [call])
         self._types(call)
         self._values(call, expected, check)
-        if not all(_same_bits(constants[i], call.before[i]) for i in constants):
+        if not all(_same_bits(constants[i], inputs[i]) for i in constants):
             raise Failed(Status.FAIL_MUTATION, "constants", "a constant was written")
 
     def _compiled(self, constants: Mapping[int, torch.Tensor] = MappingProxyType({})) -> Executable:

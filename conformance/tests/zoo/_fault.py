@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
+import random
+import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 
 import fairlead.numpy
+from conformance.tests.engine.faulty import Faulty, Run, honest
 from fairlead.backend import Support
 from fairlead.ir import Graph, Node
 from fairlead.numpy._table import full_name, rules
 from fairlead.registry import registry
-
-from conformance.tests.engine.faulty import Faulty, Run, honest
 
 NAME = "zoo"
 """What every backend of the zoo calls itself, so that none is known by its name."""
@@ -50,12 +52,6 @@ class Fault:
     like: Callable[[], Faulty] = Reference
     sole: str = ""
 
-    @contextlib.contextmanager
-    def backend(self) -> Iterator[str]:
-        """Register the backend for a while; gives its name."""
-        with registered(self.make()) as name:
-            yield name
-
 
 @contextlib.contextmanager
 def registered(backend: Faulty) -> Iterator[str]:
@@ -65,6 +61,26 @@ def registered(backend: Faulty) -> Iterator[str]:
         yield backend.name
     finally:
         registry.unregister(backend.name)
+
+
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """Whatever a fault changes of the process within is as it was afterwards."""
+    environment, handler = dict(os.environ), signal.getsignal(signal.SIGTERM)
+    dtype, threads = torch.get_default_dtype(), torch.get_num_threads()
+    numbers, drawn = random.getstate(), torch.get_rng_state()
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(environment)
+        signal.signal(signal.SIGTERM, handler)
+        torch.set_default_dtype(dtype)
+        torch.set_num_threads(threads)
+        torch.use_deterministic_algorithms(False)
+        torch.set_flush_denormal(False)
+        random.setstate(numbers)
+        torch.set_rng_state(drawn)
 
 
 Rule = Callable[..., Any]
@@ -102,7 +118,7 @@ class Kind:
     def op(self, *ops: str, aims: Sequence[str] = ()) -> Callable[[Rule], Rule]:
         """Enter a wrong rule for ops: it gets the right one, then what a rule gets.
 
-        Its name says which backend it makes, its docstring what is wrong. It shows in cases of the ops, and of ``aims``.
+        Its name says which backend it makes, its docstring what is wrong. It shows in cases of the ops and of ``aims``.
         """
         names = tuple(full_name(op) for op in ops)
 

@@ -8,9 +8,9 @@ import functools
 import time
 from collections.abc import Iterator, Sequence
 
+from conformance.tests.engine.faulty import Faulty
+from conformance.tests.zoo._fault import Fault, registered, undisturbed
 from fairlead_conformance import Case, Level, Result, Subject, execute, manifest
-
-from conformance.tests.zoo._fault import Fault, registered
 
 _BULK = ("ops", "opgrad", "directed", "errors")
 """Families whose cases are of one op each: they run before the others, being cheap."""
@@ -31,16 +31,28 @@ def _about() -> dict[str, list[Case]]:
 
 
 def aimed(aims: Sequence[str], level: Level) -> list[Case]:
-    """The cases of a level in which a fault is to show, the likeliest and cheapest first."""
+    """The cases of a level in which a fault is to show: those of each pattern in turn, then those of each op.
+
+    Within them the likeliest and cheapest come first.
+    """
     found: dict[str, Case] = {}
-    for aim in aims:
+    for aim in sorted(aims, key=lambda aim: "/" not in aim):
         cases = [c for c in _all() if fnmatch.fnmatchcase(c.id, aim)] if "/" in aim else _about().get(aim, [])
-        found.update((case.id, case) for case in cases if case.level <= level)
-    return sorted(found.values(), key=_order)
+        found.update((c.id, c) for c in sorted(cases, key=_order) if c.level <= level and c.id not in found)
+    return list(found.values())
 
 
 def _order(case: Case) -> tuple[object, ...]:
-    return case.family not in _BULK, case.family != "directed", case.cost > 1, case.level, case.id.rpartition("/")[2]
+    family, dtype = case.family, case.id.split("/")[2]
+    return (
+        family not in _BULK,
+        family != "directed",
+        case.cost > 1,
+        case.level,
+        len(case.ops),
+        dtype != "f32",
+        case.cost,
+    )
 
 
 def results(
@@ -48,11 +60,16 @@ def results(
 ) -> Iterator[Result]:
     """The results of the fault's cases, one after another."""
     end = time.monotonic() + seconds
-    with fault.backend() as name:
-        for case in aimed(fault.aims, level)[:most]:
-            if time.monotonic() > end:
-                return
-            yield execute(case, Subject(name, seed=seed))
+    made = fault.make()
+    for case in aimed(fault.aims, level)[:most]:
+        if time.monotonic() > end:
+            return
+        yield _result(made, case, seed)
+
+
+def _result(backend: Faulty, case: Case, seed: int) -> Result:
+    with registered(backend) as name, undisturbed():
+        return execute(case, Subject(name, seed=seed))
 
 
 def killed(
@@ -66,8 +83,7 @@ def killed(
 def _fails_honestly(fault: Fault, case: str, seed: int) -> bool:
     """Whether an honest backend of the same capabilities fails the case too, which then says nothing."""
     (found,) = [c for c in _all() if c.id == case]
-    with registered(fault.like()) as name:
-        return execute(found, Subject(name, seed=seed)).status.failed
+    return _result(fault.like(), found, seed).status.failed
 
 
 __all__ = ["aimed", "killed", "results"]

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
 from conformance.tests.engine.faulty import Faulty, honest
 from conformance.tests.zoo._fault import Kind, Reference
-from fairlead.ir import Graph, Kind as Of
+from fairlead.ir import Graph
+from fairlead.ir import Kind as Of
 
 KIND = Kind("gradients")
 backend = KIND.backend
@@ -27,32 +29,37 @@ def _backwards(change: Any) -> Faulty:
     return Reference(run)
 
 
-def _of_float(change: Any) -> Any:
-    return lambda found: [change(r) if r.is_floating_point() else r for r in found]
-
-
 @backend(*CASES)
 def gradients_are_zero():
     """All gradients are zero, as if the result were detached (seen in vendors' integrations)."""
-    return _backwards(_of_float(torch.zeros_like))
+    return _backwards(lambda found: [torch.zeros_like(r) for r in found])
+
+
+def _in_float32(change: Any) -> Any:
+    """Change the gradients of float32, as arrays."""
+
+    def changed(r: torch.Tensor) -> torch.Tensor:
+        return torch.from_numpy(np.array(change(r.numpy()), np.float32)) if r.dtype is torch.float32 else r
+
+    return lambda found: [changed(r) for r in found]
 
 
 @backend(*CASES)
 def gradients_are_negated():
     """All gradients point the other way."""
-    return _backwards(_of_float(lambda r: torch.from_numpy(-r.numpy()) if r.dtype is torch.float32 else r))
+    return _backwards(_in_float32(np.negative))
 
 
 @backend(*CASES)
 def gradients_are_a_hundredth_off():
     """All gradients are one per cent too large."""
-    return _backwards(_of_float(lambda r: torch.from_numpy(r.numpy() * r.numpy().dtype.type(1.01)) if r.dtype is torch.float32 else r))
+    return _backwards(_in_float32(lambda r: r * 1.01))
 
 
 @backend(*CASES)
 def gradients_in_float16():
     """Gradients of float32 are rounded to float16."""
-    return _backwards(_of_float(lambda r: torch.from_numpy(r.numpy().astype("f2").astype("f4")) if r.dtype is torch.float32 else r))
+    return _backwards(_in_float32(lambda r: r.astype(np.float16)))
 
 
 @backend(*CASES)
@@ -88,7 +95,7 @@ def gradients_of_the_first_call():
     return Reference(prepare=prepare)
 
 
-@backend("training/*")
+@backend("opgrad/mul/f32/*", "training/*")
 def gradients_are_left_in_one_buffer():
     """All gradients are written into the same memory."""
     memory: dict[Any, torch.Tensor] = {}

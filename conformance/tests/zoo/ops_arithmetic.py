@@ -49,7 +49,7 @@ def add_saturates(right, call, x, y, alpha=1):
     return np.clip(exact, limits.min, limits.max).astype(numpy_dtype(call.dtype))
 
 
-@op("mul.Tensor", aims=("directed/*", "semantics/large-integers*"))
+@op("mul.Tensor", aims=("directed/beyond-*", "semantics/large-integers*"))
 def mul_of_integers_through_float64(right, call, x, y):
     """64-bit integers are multiplied in float64, which holds 53 bits."""
     if call.dtype is not DType.i64:
@@ -57,7 +57,7 @@ def mul_of_integers_through_float64(right, call, x, y):
     return (np.asarray(x).astype(np.float64) * np.asarray(y).astype(np.float64)).astype(np.int64)
 
 
-@op("add.Tensor", aims=("directed/*", "semantics/large-integers*"))
+@op("add.Tensor", aims=("directed/beyond-*", "semantics/large-integers*"))
 def add_of_integers_in_32_bits(right, call, x, y, alpha=1):
     """64-bit integers are added in 32 bits."""
     found = right(call, x, y, alpha)
@@ -88,7 +88,7 @@ def add_of_float32_in_float16(right, call, x, y, alpha=1):
     return _rounded(found, DType.f16) if call.dtype is DType.f32 else found
 
 
-@op("mul.Tensor", "exp", "tanh", "sigmoid")
+@op("exp", "tanh", "sigmoid", aims=("ops/exp/f64/*", "ops/tanh/f64/*"))
 def float64_in_float32(right, call, *args):
     """What is float64 is computed in float32."""
     found = np.asarray(right(call, *args))
@@ -208,8 +208,7 @@ def clamp_drops_nan(right, call, x, low=None, high=None):
 @op("clamp.Tensor", "clamp", aims=("directed/*clamp*",))
 def clamp_prefers_the_lower_bound(right, call, x, low=None, high=None):
     """Where the bounds cross, the lower one wins."""
-    found = right(call, right(call, x, None, high), low, None)
-    return found
+    return right(call, right(call, x, None, high), low, None)
 
 
 @op("clamp.Tensor", "clamp", aims=("directed/*clamp*",))
@@ -318,7 +317,9 @@ def where_by_multiplication(right, call, condition, x, y):
 @op("_to_copy", aims=("directed/*trunc*", "directed/*cast*", "directed/*narrow*"))
 def conversion_rounds(right, call, x, *rest):
     """Floats are rounded on their way to integers, and not cut off."""
-    return np.rint(wide(x)) if call.dtype.is_integer and np.asarray(x).dtype.kind not in "biu" else right(call, x, *rest)
+    return (
+        np.rint(wide(x)) if call.dtype.is_integer and np.asarray(x).dtype.kind not in "biu" else right(call, x, *rest)
+    )
 
 
 @op("_to_copy", aims=("directed/*narrow*",))

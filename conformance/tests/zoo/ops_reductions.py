@@ -22,9 +22,7 @@ def sum_accumulated_in_float16(right, call, x, *rest):
     """Sums of float16 are accumulated in float16."""
     if call.dtype is not DType.f16 or np.asarray(x).dtype != np.float16:
         return right(call, x, *rest)
-    dims, keepdim = (*rest, None, False)[:2] if rest else (None, False)
-    over = axes(x, dims)
-    total = np.zeros((), np.float16)
+    over = axes(x, rest[0] if rest else None)
     total = np.moveaxis(x, over, range(len(over))).reshape(-1, *np.sum(x, over).shape)
     running = np.zeros(total.shape[1:], np.float16)
     for row in total:
@@ -55,8 +53,8 @@ def sum_without_the_last(right, call, x, dims=None, *rest):
 
 @op("sum.dim_IntList", "amax", "mean.dim", aims=("lifecycle/the-same-with-another-dimension/*",))
 def reduction_of_the_wrong_dimension(right, call, x, dims=None, *rest):
-    """A negative dimension is taken for the first one."""
-    wrong = [0 if d < 0 else d for d in dims] if isinstance(dims, list) and len(dims) == 1 else dims
+    """Along the dimension before the one that is named."""
+    wrong = [max(0, d - 1) for d in dims] if isinstance(dims, list) and len(dims) == 1 else dims
     return np.resize(right(call, x, wrong, *rest), call.shape())
 
 
@@ -172,15 +170,6 @@ def log_softmax_of_the_softmax(right, call, x, dim, half_to_float=False):
 def norm_of_squares(right, call, x, order=2, *rest):
     """Every norm is the Euclidean one."""
     return right(call, x, 2, *rest)
-
-
-@op("linalg_vector_norm")
-def norm_that_overflows(right, call, x, order=2, dims=None, keepdim=False, dtype=None):
-    """The squares are summed without scaling, in float32, and overflow."""
-    if order != 2 or call.dtype is not DType.f32:
-        return right(call, x, order, dims, keepdim, dtype)
-    x = np.abs(x).astype(np.float32)
-    return np.sqrt(np.sum(x * x, axes(x, dims), keepdims=keepdim, dtype=np.float32))
 
 
 @op("cumsum", "cumprod")

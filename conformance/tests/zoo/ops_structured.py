@@ -163,7 +163,9 @@ def max_pool_pads_with_zero(right, call, x, kernel, stride=(), padding=(0,), *re
 
 
 @op("avg_pool2d", aims=("directed/*pool*", "directed/*pad*", "models/*/f32/*forward"))
-def avg_pool_counts_the_padding(right, call, x, kernel, stride=(), padding=(0,), ceil=False, include=True, divisor=None):
+def avg_pool_counts_the_padding(
+    right, call, x, kernel, stride=(), padding=(0,), ceil=False, include=True, divisor=None
+):
     """``count_include_pad`` is turned around."""
     return right(call, x, kernel, stride, padding, ceil, not include, divisor)
 
@@ -218,7 +220,12 @@ def concatenation_turned_around(right, call, tensors, dim=0):
     return right(call, tensors[::-1], dim)
 
 
-@op("gather", "index.Tensor", "embedding", aims=("directed/*", "training/rows-gathered*", "models/gpt2/f32/*forward"))
+@op(
+    "gather",
+    "index.Tensor",
+    "embedding",
+    aims=("directed/*gather*", "directed/*index*", "training/rows-gathered*", "models/gpt2/f32/*forward"),
+)
 def lookup_of_the_next_row(right, call, x, *rest):
     """Indices count from one."""
     return right(call, np.roll(x, -1, 0) if np.asarray(x).ndim else x, *rest)

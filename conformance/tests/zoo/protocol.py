@@ -135,16 +135,6 @@ def its_probe_changes():
 
 
 @backend("lifecycle/its-options-have-defaults/*", sole="options")
-def its_options_need_a_value():
-    """Its options have no defaults."""
-
-    class Needing(Options, frozen=True, kw_only=True):
-        level: int
-
-    return _with(options_type=Needing)
-
-
-@backend("lifecycle/its-options-have-defaults/*", sole="options")
 def its_options_take_anything():
     """An option that does not exist is accepted."""
 
@@ -168,12 +158,6 @@ def it_has_another_name():
             return "another" if asked else made.name
 
     return Renamed()
-
-
-@backend("lifecycle/its-version-of-the-contract-is-accepted/*", "graph/one_node/*")
-def its_contract_is_of_tomorrow():
-    """It is written for a version of the contract that core does not have."""
-    return _with(api_version=99)
 
 
 @backend("lifecycle/the-same-with-another-constant/*", "lifecycle/*")

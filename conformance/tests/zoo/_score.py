@@ -1,0 +1,105 @@
+"""How many faulty backends were caught, as a page and as the figures that the scoreboard shows."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from conformance.tests.zoo._fault import Fault
+from fairlead_conformance import Result
+from fairlead_conformance._report import Figure
+from fairlead_conformance._scoreboard import KillScore
+
+ROOT = Path(__file__).parents[3]
+PAGE = ROOT / "docs/results/zoo.md"
+FIGURES = ROOT / "docs/results/zoo.json"
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """What became of a fault: the first failure at L1, and at L3 where there was none."""
+
+    fault: Fault
+    at_l1: Result | None
+    at_l3: Result | None
+
+    @property
+    def killer(self) -> Result | None:
+        return self.at_l1 or self.at_l3
+
+
+def page(verdicts: Sequence[Verdict]) -> str:
+    """The score as Markdown."""
+    first, third = (figure(verdicts, level) for level in ("L1", "L3"))
+    lines = [
+        "# The zoo of faulty backends",
+        "",
+        "Made by `make zoo`: each backend is wrong in one thing, and runs the cases in which that is to show until one",
+        "fails that an honest backend of the same capabilities passes.",
+        "",
+        f"**Killed at L1: {first.part} of {first.whole} ({first:.0%}). "
+        f"Killed at L3: {third.part} of {third.whole} ({third:.0%}).**",
+        "",
+        *_table("By kind", ("kind", "backends", "L1", "L3"), _by_kind(verdicts)),
+        *_table("By check", ("check", "backends that it catches first"), _by_check(verdicts)),
+        *_table(
+            "Survivors", ("backend", "what is wrong"), [(v.fault.name, v.fault.wrong) for v in verdicts if not v.killer]
+        ),
+    ]
+    for kind in dict.fromkeys(v.fault.kind for v in verdicts):
+        rows = [_row(v) for v in verdicts if v.fault.kind == kind]
+        lines += _table(kind.capitalize(), ("backend", "what is wrong", "level", "caught by", "in"), rows)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _row(verdict: Verdict) -> tuple[str, ...]:
+    killer = verdict.killer
+    told = ("", "survives", "") if killer is None else (
+        "L1" if verdict.at_l1 else "L3", f"{killer.status}, {killer.check}", f"`{killer.id}`",
+    )  # fmt: skip
+    return verdict.fault.name.replace("_", " "), verdict.fault.wrong, *told
+
+
+def _by_kind(verdicts: Sequence[Verdict]) -> list[tuple[object, ...]]:
+    found = []
+    for kind in dict.fromkeys(v.fault.kind for v in verdicts):
+        own = [v for v in verdicts if v.fault.kind == kind]
+        found.append((kind, len(own), sum(v.at_l1 is not None for v in own), sum(v.killer is not None for v in own)))
+    return found
+
+
+def _by_check(verdicts: Sequence[Verdict]) -> list[tuple[object, ...]]:
+    counts: dict[str, int] = {}
+    for verdict in verdicts:
+        if killer := verdict.killer:
+            name = f"{killer.status}, {killer.check}"
+            counts[name] = counts.get(name, 0) + 1
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+
+
+def _table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
+    lines = [f"| {' | '.join(map(str, row))} |" for row in rows]
+    if not lines:
+        return [f"## {title}", "", "None.", ""]
+    return [f"## {title}", "", f"| {' | '.join(columns)} |", "|" + "---|" * len(columns), *lines, ""]
+
+
+def figure(verdicts: Sequence[Verdict], level: str) -> Figure:
+    """How many are killed by the cases of a level."""
+    dead = sum((v.at_l1 if level == "L1" else v.killer) is not None for v in verdicts)
+    return Figure(part=dead, whole=len(verdicts))
+
+
+def write(suite: str, zoo: dict[str, Figure] | None = None, mutants: Figure | None = None) -> None:
+    """Change the figures that were measured, and keep the others."""
+    kept = msgspec.json.decode(FIGURES.read_bytes(), type=KillScore) if FIGURES.exists() else None
+    nothing = Figure(part=0, whole=0)
+    score = KillScore(
+        suite=suite,
+        zoo=zoo or (kept.zoo if kept else {}),
+        mutants=mutants or (kept.mutants if kept else nothing),
+    )
+    FIGURES.write_bytes(msgspec.json.format(msgspec.json.encode(score), indent=2) + b"\n")

@@ -1,0 +1,50 @@
+"""The suite catches every faulty backend, and no honest one."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from conformance.tests.zoo._fault import Fault
+from conformance.tests.zoo._judged import aimed, killed, results
+from conformance.tests.zoo._zoo import ZOO
+from fairlead_conformance import Level
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+AT_L1 = 0.6
+
+
+@pytest.fixture(scope="module")
+def dead() -> dict[str, bool]:
+    """By fault, whether it dies at L1; filled by the tests of each."""
+    return {}
+
+
+@pytest.mark.parametrize("fault", ZOO, ids=lambda fault: fault.name)
+def test_every_faulty_backend_is_caught(fault: Fault, dead: dict[str, bool]) -> None:
+    torch.set_num_threads(1)
+    dead[fault.name] = killed(fault, Level.L1, seconds=20) is not None
+    assert dead[fault.name] or killed(fault, Level.L3, seconds=40), fault.wrong
+
+
+def test_most_are_caught_by_core_inference_alone(dead: dict[str, bool]) -> None:
+    assert sum(dead.values()) >= AT_L1 * len(dead)
+
+
+def test_there_are_enough_of_them_and_each_is_told() -> None:
+    assert len(ZOO) >= 120
+    assert len({fault.name for fault in ZOO}) == len(ZOO)
+    assert all(fault.wrong.endswith(".") or fault.wrong.endswith(")") for fault in ZOO)
+
+
+@pytest.mark.parametrize(
+    "fault", [fault for fault in ZOO if fault.sole], ids=lambda fault: f"{fault.sole}-{fault.name}"
+)
+def test_what_one_check_is_for_no_other_finds(fault: Fault) -> None:
+    found = {r.check for r in results(fault, Level.L3, most=6, seconds=20) if r.status.failed}
+    assert found == {fault.sole}
+
+
+def test_every_fault_has_cases() -> None:
+    assert [fault.name for fault in ZOO if not aimed(fault.aims, Level.L3)] == []
