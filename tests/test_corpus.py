@@ -57,7 +57,7 @@ def test_a_golden_module_computes_what_it_did(name: str) -> None:
 
 
 def dtypes(graph: Graph) -> list[torch.dtype]:
-    return [TORCH_DTYPES[o.value.tensor.dtype] if isinstance(o.value, Value) else torch.int64 for o in graph.outputs]
+    return [TORCH_DTYPES[o.value.type.dtype] if isinstance(o.value, Value) else torch.int64 for o in graph.outputs]
 
 
 @pytest.mark.parametrize("name", INDEX.files)
