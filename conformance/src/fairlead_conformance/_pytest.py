@@ -6,6 +6,7 @@ its workers has a pool of one, and the results come together in the controller, 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 from collections.abc import Generator, Iterator
@@ -19,7 +20,7 @@ from fairlead.errors import FairleadError
 from fairlead_conformance._case import Case, Level
 from fairlead_conformance._report import Report
 from fairlead_conformance._result import Result
-from fairlead_conformance._run import Isolation, Session, Settings, Shard, duration, pool_of, seed_of, size
+from fairlead_conformance._run import Isolation, Session, Settings, Shard, duration, fuzzed, pool_of, seed_of, size
 from fairlead_conformance._run._here import Here
 from fairlead_conformance._run._messages import Ready
 from fairlead_conformance._run._pool import Pool
@@ -43,6 +44,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "timeout": {"default": "60s", "help": "for each case, as 60s or 2m (default: 60s)"},
     "memory": {"default": "4g", "help": "for each worker (default: 4g)"},
     "losses": {"type": int, "default": 50, "help": "so many cases in a row that end their process end the run"},
+    "fuzz": {"metavar": "TIME", "default": "0", "help": "afterwards, so long, graphs drawn at random: 5m, 30s"},
     "known-failures": {"metavar": "FILE", "help": "instead of known-failures.toml in the backend's wheel"},
 }
 
@@ -219,14 +221,25 @@ class Conformance:
         if self._pool:
             self.session.ready = self._pool.ready
             self._pool.close()
+        self._fuzz(session, exitstatus)
         self.session.close()
         if self._is_xdist_worker:
             output: dict[str, Any] = vars(self._config)["workeroutput"]  # xdist's
             output["fairlead"] = self.session.ready.versions
         elif not session.config.option.collectonly:
             self._report = self.session.report(self._reasons(exitstatus))
-            if self.session.faults and exitstatus == pytest.ExitCode.OK:
+            if (self.session.faults or self.session.beyond) and exitstatus == pytest.ExitCode.OK:
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def _fuzz(self, session: pytest.Session, exitstatus: int) -> None:
+        """What is drawn has no items: nobody knows how many there will be."""
+        seconds = duration(self._config.getoption("fairlead_fuzz"))
+        ended = exitstatus in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.USAGE_ERROR)
+        if not seconds or ended or self._is_xdist_worker or session.config.option.collectonly:
+            return
+        with contextlib.suppress(KeyboardInterrupt):  # enough of it
+            for result in fuzzed(self.session.settings, seconds):
+                self.session.draw(result)
 
     def _reasons(self, exitstatus: int) -> Iterator[str]:
         """What pytest was told, or did, that leaves cases out."""
@@ -247,6 +260,11 @@ class Conformance:
             terminalreporter.line(line)
         for fault in self.session.faults:
             terminalreporter.line(fault, red=True)
+        for result in self.session.beyond:
+            terminalreporter.line(f"{result.status} {result.id}: {result.detail}", red=True)
+        if self.session.drawn:
+            failed = len(self.session.beyond)
+            terminalreporter.line(f"fuzz: {self.session.drawn} graphs of seed {report.run.seed}, {failed} failed")
         if self.session.folder and self.session.open:
             terminalreporter.line("go on with the rest: the same command with --resume")
 

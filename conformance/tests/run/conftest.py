@@ -44,7 +44,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
     return {
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(tmp_path / "site"), os.environ.get("PYTHONPATH", "")]),
-        OTHER_FAMILIES: "acts",
+        OTHER_FAMILIES: "acts,fuzz",
         "LEFT_BEHIND": left_behind(tmp_path),
         "TMPDIR": str(tmp_path),
         "COLUMNS": "200",

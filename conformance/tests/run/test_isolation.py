@@ -8,6 +8,7 @@ from pathlib import Path
 import psutil
 
 from fairlead_conformance import Result, Status
+from fairlead_conformance._report import read_report
 
 from .conftest import Conform, left_behind
 
@@ -43,6 +44,18 @@ def test_what_a_backend_does_to_its_process_costs_that_case_alone(
     assert "segfault" in results["segfault"].output  # Python's own account of where it was
     assert _left(tmp_path) == []
     assert list(tmp_path.glob("fairlead-conformance-*")) == []
+
+
+def test_a_process_for_each_case(conform: Conform, logged: Callable[[], dict[str, Result]], tmp_path: Path) -> None:
+    names = ("be_first", "be_first", "segfault", "be_first")
+    conform(names, "--isolate", "case", "--workers", "1")
+    statuses = [result.status for result in read_report(tmp_path / "out/report.json").results]
+    assert statuses == [Status.PASS_NATIVE, Status.PASS_NATIVE, Status.FAIL_CRASH, Status.PASS_NATIVE]
+    assert logged()["segfault"].detail == "its process was ended by SIGSEGV"
+
+    conform(names, "--isolate", "auto", "--workers", "1", "-k", "be_first")
+    statuses = [result.status for result in read_report(tmp_path / "out/report.json").results]
+    assert statuses == [Status.PASS_NATIVE, Status.HARNESS_ERROR, Status.NOT_RUN, Status.HARNESS_ERROR]
 
 
 def _left(tmp_path: Path) -> list[str]:

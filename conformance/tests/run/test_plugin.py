@@ -63,6 +63,12 @@ def test_each_case_is_an_item_and_the_report_has_all(pytest_in: Pytest, tmp_path
     assert (report.run.seed, report.backend.versions) == (5, {"sdk": "1.2"})
 
 
+def test_drawn_graphs_follow_the_items(pytest_in: Pytest, tmp_path: Path) -> None:
+    ended = pytest_in(*ASKED, "--report=out", "--seed=5", "--workers=1", "--fuzz=1s", "-k", "behave")
+    assert (ended.returncode, "graphs of seed 5, 2 failed" in ended.stdout) == (1, True), ended.stdout + ended.stderr
+    assert len(read_report(tmp_path / "out/report.json").beyond) == 2
+
+
 def test_under_xdist_the_results_come_together(pytest_in: Pytest, tmp_path: Path) -> None:
     pytest.importorskip("xdist")
     ended = pytest_in("-p", "xdist.plugin", "-n", "2", *ASKED, "--report=out")

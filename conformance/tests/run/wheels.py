@@ -77,6 +77,11 @@ def wait():
 def behave():
     pass
 
+def be_first():
+    if "been" in globals():
+        raise RuntimeError("another case was in this process before")
+    globals()["been"] = True
+
 
 class Backend:
     name = "hostile"
@@ -121,8 +126,33 @@ def run(case, subject, seen):
 """
 
 
+FUZZ = """
+import itertools, os
+
+from fairlead_conformance import Case, Failed, Level, Status
+
+
+def cases():
+    return []
+
+
+def endless(seed):
+    for number in itertools.count(seed * 1000):
+        yield Case(id=f"fuzz/base/any/s{number:09}", level=Level.L4)
+
+
+def run(case, subject, seen):
+    number = int(case.id.rpartition("/s")[2])
+    if number == subject.seed * 1000 + 3:
+        raise Failed(Status.FAIL_MISMATCH, "values", "output 0 is wrong")
+    if number == subject.seed * 1000 + 4:
+        os._exit(3)
+    seen.compared += 1
+"""
+
+
 def install(folder: Path, names: tuple[str, ...], source: str = BACKEND) -> None:
-    """A wheel ``vendor-hostile`` 2.0, and the module ``acts``, a family of one case for each name."""
+    """A wheel ``vendor-hostile`` 2.0, and two families: ``acts``, of one case for each name, and ``fuzz``."""
     package = folder / "vendor_hostile"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text(source)
@@ -132,3 +162,4 @@ def install(folder: Path, names: tuple[str, ...], source: str = BACKEND) -> None
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: vendor-hostile\nVersion: 2.0\n")
     (info / "entry_points.txt").write_text("[fairlead.backends]\nhostile = vendor_hostile:backend\n")
     (folder / "acts.py").write_text(FAMILY.format(names=names))
+    (folder / "fuzz.py").write_text(FUZZ)

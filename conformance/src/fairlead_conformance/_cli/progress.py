@@ -22,9 +22,12 @@ EVERY = 10.0
 
 
 class Display:
-    """Shows progress on stderr, and each failure when it happens, so that stdout is for results alone."""
+    """Shows progress on stderr, and each failure when it happens, so that stdout is for results alone.
 
-    def __init__(self, backend: str, total: int) -> None:
+    ``total`` is None where nobody knows how many cases there will be.
+    """
+
+    def __init__(self, backend: str, total: int | None) -> None:
         self._console = Console(stderr=True)
         self._total, self._done, self._failed, self._declined = total, 0, 0, 0
         self._begin = self._shown = time.monotonic()
@@ -62,8 +65,13 @@ class Display:
         self._bar.update(self._task, advance=1, counts=counts)
         if not self._console.is_terminal and time.monotonic() - self._shown > EVERY:
             self._shown = time.monotonic()
-            left = (self._shown - self._begin) / self._done * (self._total - self._done)
-            self._console.print(f"{self._done} of {self._total} cases, {counts}, about {left:.0f} s left")
+            self._console.print(f"{self._progress()}, {counts}")
+
+    def _progress(self) -> str:
+        if self._total is None:
+            return f"{self._done} cases"
+        left = (self._shown - self._begin) / self._done * (self._total - self._done)
+        return f"{self._done} of {self._total} cases, about {left:.0f} s left"
 
 
 def table(report: Report) -> Table:

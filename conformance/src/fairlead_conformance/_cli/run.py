@@ -17,7 +17,7 @@ from fairlead.errors import ArgumentError
 from fairlead_conformance._case import Level
 from fairlead_conformance._cli.progress import Display, table
 from fairlead_conformance._report import Report
-from fairlead_conformance._run import Isolation, Session, Settings, Shard, duration, pool_of, seed_of, size
+from fairlead_conformance._run import Isolation, Session, Settings, Shard, duration, fuzzed, pool_of, seed_of, size
 
 _REPRO_SECONDS = 120
 
@@ -55,6 +55,7 @@ def run(
     losses: Annotated[
         int, typer.Option(help="So many cases in a row that end their process end the run.", rich_help_panel=HOW)
     ] = 50,
+    fuzz: Annotated[str, typer.Option(help="Afterwards, so long, graphs drawn at random: 5m, 30s.")] = "0",
     repro: Annotated[Path | None, typer.Option(help="A folder for a script that shows each failure.")] = None,
     collect: Annotated[bool, typer.Option("--collect", help="List the cases, and run none.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report's figures as JSON.")] = False,
@@ -86,7 +87,7 @@ def run(
         for case in session.selected:
             print(case.id)
         return
-    interrupted = _run(session)
+    interrupted = _run(session, duration(fuzz))
     made = session.report(["interrupted"] if interrupted else [])
     if as_json:
         print(msgspec.json.encode(_figures(made)).decode())
@@ -101,14 +102,16 @@ def run(
     raise typer.Exit(2 if interrupted else 1 if session.red else 0)
 
 
-def _run(session: Session) -> bool:
-    """Run what is open; whether Ctrl-C ended it."""
+def _run(session: Session, fuzz: float) -> bool:
+    """Run what is open, and then what is drawn; whether Ctrl-C ended it."""
     try:
         with Display(session.settings.backend, len(session.open)) as display, pool_of(session.settings) as pool:
             pool.submit(session.open)
             for result in pool.results():
                 display.show(session.note(result))
             session.ready = pool.ready
+        if fuzz:
+            _fuzz(session, fuzz)
     except KeyboardInterrupt:
         return True
     finally:
@@ -116,9 +119,18 @@ def _run(session: Session) -> bool:
     return False
 
 
+def _fuzz(session: Session, seconds: float) -> None:
+    settings = session.settings
+    with Display(f"{settings.backend} fuzz", None) as display:
+        for result in fuzzed(settings, seconds):
+            session.draw(result)
+            display.show(result)
+    print(f"fuzz: {session.drawn} graphs of seed {settings.seed}, {len(session.beyond)} failed", file=sys.stderr)
+
+
 def _write_repros(report: Report, folder: Path) -> None:
     """A script for each failure, each written by a process of its own, which the failure may end."""
-    for result in report.results:
+    for result in (*report.results, *report.beyond):
         if result.status.failed:
             what = [
                 "repro",

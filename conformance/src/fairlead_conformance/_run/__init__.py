@@ -5,6 +5,7 @@ what the results come from. The command line and the pytest plugin are two small
 """
 
 from fairlead_conformance._run._again import differing, sample
+from fairlead_conformance._run._fuzz import fuzzed
 from fairlead_conformance._run._log import seed_of
 from fairlead_conformance._run._session import Session, pool_of
 from fairlead_conformance._run._settings import Isolation, Settings, Shard, duration, size
@@ -17,6 +18,7 @@ __all__ = [
     "Shard",
     "differing",
     "duration",
+    "fuzzed",
     "is_red",
     "pool_of",
     "sample",

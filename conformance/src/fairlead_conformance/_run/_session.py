@@ -55,6 +55,8 @@ class Session:
         self.facts = facts(settings)
         self.ready = Ready()
         self._log = Log(folder, self.facts, resume=resume) if folder else None
+        self.drawn = 0
+        self.beyond: list[Result] = []
         self.results: dict[str, Result] = {}
         for result in self._log.results.values() if self._log else ():
             self.results[result.id] = self.known.judge(result)
@@ -71,6 +73,12 @@ class Session:
         judged = self.results[result.id] = self.known.judge(result)
         return judged
 
+    def draw(self, result: Result) -> None:
+        """Count a result of a case that is of no level, and keep it where something is wrong."""
+        self.drawn += 1
+        if is_red(result) and result.status is not Status.NOT_RUN:
+            self.beyond.append(result)
+
     @property
     def faults(self) -> tuple[str, ...]:
         """What is wrong beside single results."""
@@ -79,7 +87,7 @@ class Session:
     @property
     def red(self) -> bool:
         """Whether anything is wrong with the backend, with the run, or with the suite."""
-        return any(map(is_red, self.results.values())) or bool(self.faults)
+        return any(map(is_red, self.results.values())) or bool(self.faults) or bool(self.beyond)
 
     def report(self, incomplete: Iterable[str] = ()) -> Report:
         """The report so far; ``incomplete`` are the caller's reasons why it is not all."""
@@ -104,6 +112,7 @@ class Session:
                 incomplete=(*reasons, *incomplete, *self.faults),
             ),
             known=self.known.entries,
+            beyond=self.beyond,
         )
         if self.folder:
             write_report(report, self.folder)
