@@ -7,8 +7,9 @@ WHEELS := core $(BACKENDS) conformance
 MODELS ?= bert resnet50
 LEVEL ?= L4
 JUDGED := eager inductor onnxrt openvino
+REACHED := eager
 
-.PHONY: help setup test lint unit demo bench conform matrix pack zoo fix api docs vendor wheels clean
+.PHONY: help setup test lint unit inference demo bench conform matrix pack zoo fix api docs vendor wheels clean
 .DEFAULT_GOAL := help
 
 help:    ## list the targets
@@ -16,7 +17,7 @@ help:    ## list the targets
 
 setup: .venv/.ready    ## a virtual environment with the repository's wheels, editable
 
-test: lint unit    ## every check: linter, types, tests
+test: lint unit inference    ## every check: linter, types, tests, conformance
 
 lint: .venv/.ready    ## ruff and mypy --strict
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy $(WHEELS:%=%/src) tests/wheels/acme/src
@@ -29,6 +30,9 @@ demo: .venv/.ready    ## compare real models through every backend that is ready
 
 bench: .venv/.ready    ## the measurements behind the numbers in the documentation
 	$(BIN)/python benchmarks/compare.py
+
+inference: .venv/.ready    ## core inference on each of our backends that has reached it
+	$(MAKE) conform LEVEL=L1 JUDGED="$(REACHED)"
 
 conform: .venv/.ready    ## the conformance suite on each of our backends, in full or to LEVEL; reports in reports/
 	failed=; for b in $(JUDGED); do $(BIN)/fairlead-conformance run $$b --level $(LEVEL) --report reports/$$b || failed="$$failed $$b"; done; \
