@@ -122,7 +122,10 @@ def _choice(d: _Drawing) -> Value:
 
 def _reduction(d: _Drawing) -> Value:
     value = d.floats()
-    return d.op(d.chance.choice(_REDUCTIONS), value, [d.dim(value)], d.chance.random() < 0.5)
+    dim = d.dim(value)
+    of_none = value.tensor.shape[dim : dim + 1] == (0,)  # nothing has no largest element
+    names = _REDUCTIONS[:2] if of_none else _REDUCTIONS
+    return d.op(d.chance.choice(names), value, [dim], d.chance.random() < 0.5)
 
 
 def _softmax(d: _Drawing) -> Value:
