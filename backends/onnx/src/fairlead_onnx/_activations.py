@@ -6,6 +6,7 @@ import math
 
 from fairlead.ir import DType
 from fairlead_onnx._call import Call
+from fairlead_onnx._exponentials import softplus_of
 from fairlead_onnx._logic import extremum
 from fairlead_onnx._reductions import everywhere
 from fairlead_onnx._rules import rule
@@ -56,11 +57,18 @@ def elu(c: Call) -> Ref:
 
 @rule("aten.leaky_relu.default")
 def leaky_relu(c: Call) -> Ref:
-    return c.writer.same("LeakyRelu", c.tensor(0), alpha=float(c.number(1)))
+    slope = float(c.number(1))
+    if slope < 0:  # runtimes leave a -0 as it is, which torch multiplies
+        return _sloped(c)
+    return c.writer.same("LeakyRelu", c.tensor(0), alpha=slope)
 
 
 @rule("aten._prelu_kernel.default")
 def prelu(c: Call) -> Ref:
+    return _sloped(c)
+
+
+def _sloped(c: Call) -> Ref:
     w, x = c.writer, c.tensor(0)
     positive = w.same("Greater", x, w.number(0.0, x.dtype), result=DType.bool)
     return w.select(positive, x, w.same("Mul", x, c.tensor(1, x.dtype)))
@@ -94,7 +102,7 @@ def softplus(c: Call) -> Ref:
     w, x = c.writer, c.tensor(0)
     beta, threshold = w.number(float(c.number(1)), x.dtype), w.number(float(c.number(2)), x.dtype)
     scaled = x if c.number(1) == 1 else w.same("Mul", x, beta)
-    smooth = w.same("Softplus", scaled)
+    smooth = softplus_of(w, scaled)
     smooth = smooth if c.number(1) == 1 else w.same("Div", smooth, beta)
     return w.select(w.same("Greater", scaled, threshold, result=DType.bool), x, smooth)
 
@@ -102,7 +110,7 @@ def softplus(c: Call) -> Ref:
 @rule("aten.mish.default")
 def mish(c: Call) -> Ref:
     w, x = c.writer, c.tensor(0)
-    return w.same("Mul", x, w.same("Tanh", w.same("Softplus", x)))
+    return w.same("Mul", x, w.same("Tanh", softplus_of(w, x)))
 
 
 @rule("aten._softmax.default")
@@ -120,15 +128,17 @@ def safe_softmax(c: Call) -> Ref:
     """Softmax with rows of zeros where every element is minus infinity."""
     w, x, axis = c.writer, c.tensor(0, c.dtype), c.axis(1)
     if c.rank(0) == 0:
-        raise Declined("the softmax of a 0-d tensor")
+        raise Declined("the safe softmax of a 0-d tensor")
     dead = everywhere(w, w.same("Equal", x, w.number(-math.inf, x.dtype), result=DType.bool), (axis,))
     return w.select(dead, w.number(0.0, x.dtype), w.same("Softmax", x, axis=axis))
 
 
 def _normalised(c: Call, op: str) -> Ref:
-    if c.rank(0) == 0 or 0 in c.type(0).shape:
-        raise Declined("the softmax of a 0-d or empty tensor")
-    return c.writer.same(op, c.tensor(0, c.dtype), axis=c.axis(1))
+    w, x = c.writer, c.tensor(0, c.dtype)
+    if c.rank(0) == 0:  # one or zero, or a NaN
+        difference = w.same("Sub", x, x)
+        return w.same("Exp", difference) if op == "Softmax" else difference
+    return w.same(op, x, axis=c.axis(1))
 
 
 def normal_cdf(w: Writer, x: Ref) -> Ref:

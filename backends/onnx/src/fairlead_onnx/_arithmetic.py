@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 from fairlead.ir import DType
 from fairlead_onnx._call import Call, Rule
-from fairlead_onnx._logic import is_infinite, is_nan
+from fairlead_onnx._exponentials import root
+from fairlead_onnx._logic import is_nan, is_nonzero
 from fairlead_onnx._rules import rule
 from fairlead_onnx._writer import Declined, Ref, Writer
 
@@ -33,10 +32,8 @@ for _aten, _onnx in {
     "exp": "Exp",
     "log": "Log",
     "reciprocal": "Reciprocal",
-    "sigmoid": "Sigmoid",
     "sin": "Sin",
     "sinh": "Sinh",
-    "sqrt": "Sqrt",
     "tan": "Tan",
     "tanh": "Tanh",
 }.items():
@@ -64,65 +61,6 @@ def _where_nan(w: Writer, x: Ref, other: Ref, value: float) -> Ref:
     return w.op("Where", is_nan(w, x), w.number(value, x.dtype), other, dtype=x.dtype) if x.dtype.is_floating else other
 
 
-@rule("aten.rsqrt.default")
-def rsqrt(c: Call) -> Ref:
-    return c.writer.same("Reciprocal", c.writer.same("Sqrt", c.tensor(0, c.dtype)))
-
-
-@rule("aten.exp2.default")
-def exp2(c: Call) -> Ref:
-    return c.writer.same("Pow", c.writer.number(2.0, c.dtype), c.tensor(0, c.dtype))
-
-
-@rule("aten.erfc.default")
-def erfc(c: Call) -> Ref:
-    raise Declined("1 - erf(x) loses the digits of erfc(x) for large x")
-
-
-@rule("aten.log2.default")
-def log2(c: Call) -> Ref:
-    return _scaled_log(c, math.log(2.0))
-
-
-@rule("aten.log10.default")
-def log10(c: Call) -> Ref:
-    return _scaled_log(c, math.log(10.0))
-
-
-def _scaled_log(c: Call, base: float) -> Ref:
-    return c.writer.same("Div", c.writer.same("Log", c.tensor(0, c.dtype)), c.writer.number(base, c.dtype))
-
-
-@rule("aten.log1p.default")
-def log1p(c: Call) -> Ref:
-    """``log(u) * x / (u - 1)`` with ``u = 1 + x``, which cancels the rounding of u.
-
-    Source: Higham, Accuracy and Stability of Numerical Algorithms, 1.14.1, after Kahan.
-    """
-    w, x = c.writer, c.tensor(0, c.dtype)
-    one = w.number(1.0, c.dtype)
-    u = w.same("Add", x, one)
-    log = w.same("Log", u)
-    exact = w.same("Div", w.same("Mul", log, x), w.same("Sub", u, one))
-    plain = w.op(
-        "Or", w.same("LessOrEqual", u, w.number(0.0, c.dtype), result=DType.bool), is_infinite(w, u), dtype=DType.bool
-    )
-    rest = w.select(plain, log, exact)
-    return w.select(w.same("Equal", u, one, result=DType.bool), x, rest)
-
-
-@rule("aten.expm1.default")
-def expm1(c: Call) -> Ref:
-    """``(u - 1) * x / log(u)`` with ``u = exp(x)`` cancels the rounding of u (Kahan)."""
-    w, x = c.writer, c.tensor(0, c.dtype)
-    one = w.number(1.0, c.dtype)
-    u = w.same("Exp", x)
-    less = w.same("Sub", u, one)
-    exact = w.same("Div", w.same("Mul", less, x), w.same("Log", u))
-    large = w.same("Greater", w.same("Abs", x), w.number(1.0, c.dtype), result=DType.bool)
-    return w.select(w.same("Equal", u, one, result=DType.bool), x, w.select(large, less, exact))
-
-
 @rule("aten.ceil.default")
 def ceil(c: Call) -> Ref:
     return c.writer.same("Ceil", c.exact(0)) if c.dtype.is_floating else c.tensor(0)
@@ -145,8 +83,8 @@ def trunc(c: Call) -> Ref:
 
 def truncate(w: Writer, x: Ref) -> Ref:
     """Towards zero, the sign of zero kept."""
-    negative = w.same("Less", x, w.number(0.0, x.dtype), result=DType.bool)
-    return w.select(negative, w.same("Ceil", x), w.same("Floor", x))
+    positive = w.same("Less", w.number(0.0, x.dtype), x, result=DType.bool)
+    return w.select(positive, w.same("Floor", x), w.same("Ceil", x))
 
 
 @rule("aten.add.Tensor")
@@ -229,7 +167,7 @@ def _floor_divide(w: Writer, a: Ref, b: Ref) -> Ref:
     up = w.same("Greater", w.same("Sub", whole, low), w.number(0.5, a.dtype), result=DType.bool)
     low = w.select(up, w.same("Add", low, one), low)
     signed_zero = w.same("Mul", quotient, zero)
-    low = w.select(w.same("Equal", whole, zero, result=DType.bool), signed_zero, low)
+    low = w.select(is_nonzero(w, whole), low, signed_zero)
     return w.select(w.same("Equal", b, zero, result=DType.bool), quotient, low)
 
 
@@ -277,9 +215,9 @@ def _simple_power(c: Call, exponent: float) -> Ref | None:
         case 1:
             return x
         case 0.5:
-            return w.same("Sqrt", x)
+            return root(w, x)
         case -0.5:
-            return w.same("Reciprocal", w.same("Sqrt", x))
+            return w.same("Reciprocal", root(w, x))
         case -1:
             return w.same("Reciprocal", x)
         case -2:

@@ -74,11 +74,14 @@ class Call:
         return cast(int, self.args[index]) % max(self.rank(of), 1)
 
     def axes(self, index: int, of: int = 0) -> tuple[int, ...]:
-        """A list of dimensions, counted from the front; every dimension where it is none or empty."""
+        """A list of dimensions, counted from the front; every dimension where it is none or empty.
+
+        None for a 0-d operand, which torch lets name dimension 0 or -1 of it.
+        """
         rank = self.rank(of)
         given = self.args[index]
         dims = (given,) if isinstance(given, int) else cast("tuple[int, ...]", given or ())
-        return tuple(sorted(d % max(rank, 1) for d in dims)) if dims else tuple(range(rank))
+        return tuple(sorted(d % rank for d in dims)) if dims and rank else tuple(range(rank))
 
     def ints(self, index: int, length: int = 0) -> tuple[int, ...]:
         """A list of static integers; one that stands for all is repeated to ``length``."""

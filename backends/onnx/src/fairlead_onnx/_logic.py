@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 from fairlead.ir import DType, Value
 from fairlead_onnx._call import Call, Rule, promoted
 from fairlead_onnx._rules import rule
 from fairlead_onnx._writer import Ref, Writer, computed
 
-__all__ = ["extremum", "is_infinite", "is_nan"]
+__all__ = ["extremum", "is_infinite", "is_nan", "is_nonzero"]
 
 
 def _comparison(op: str) -> Rule:
@@ -68,6 +70,11 @@ def is_infinite(w: Writer, x: Ref) -> Ref:
     return w.op("IsInf", x, dtype=DType.bool)
 
 
+def is_nonzero(w: Writer, x: Ref) -> Ref:
+    """Where a floating tensor is neither 0 nor NaN: not as a Not, which ONNX Runtime undoes in front of a Where."""
+    return w.same("Less", w.number(0.0, x.dtype), w.same("Abs", x), result=DType.bool)
+
+
 @rule("aten.maximum.default")
 def maximum(c: Call) -> Ref:
     return extremum(c, "Max", c.tensor(0, c.dtype), c.tensor(1, c.dtype))
@@ -90,7 +97,10 @@ def clamp(c: Call) -> Ref:
     x, low, high = c.tensor(0, c.dtype), c.args[1], c.args[2]
     plain = all(b is None or isinstance(b, (int, float)) for b in (low, high))
     if plain and c.dtype is DType.f32 and _ordered(low, high):
-        bounds = [None if b is None else c.operand(b, c.dtype) for b in (low, high)]
+        # an absent bound is the largest finite number to runtimes
+        bounds = [
+            c.operand(b, c.dtype) for b in (-math.inf if low is None else low, math.inf if high is None else high)
+        ]
         return c.writer.with_nan("Clip", c.writer.op("Clip", x, *bounds), x)
     if low is not None:
         x = extremum(c, "Max", x, c.tensor(1, c.dtype))

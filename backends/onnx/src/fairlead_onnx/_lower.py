@@ -15,6 +15,7 @@ from fairlead_onnx import (  # noqa: F401 - each enters its rules
     _backward,
     _convolution,
     _creation,
+    _exponentials,
     _indexing,
     _logic,
     _losses,

@@ -154,6 +154,7 @@ def _pointwise() -> list[Row]:
         row("aten.clamp.Tensor", f"{_INTS} f32 f64 bf16", n(9), low, high)
         for low, high in ((1, 5), (None, 4), (2, None), (5, 1))
     ]
+    rows += [row("aten.clamp.Tensor", _F, v(*WILD), low, high) for low, high in ((None, 0.5), (0.5, None))]
     rows += [
         row("aten.clamp.Tensor", _F, v(*WILD), -0.7, 0.7),
         row("aten.clamp.Tensor", _F, v(*WILD), fixed(torch.tensor(-1.0)), None),
@@ -255,6 +256,27 @@ def _reductions() -> list[Row]:
         row("aten.logsumexp.default", _FD, x, (1,), False),
         row("aten.logsumexp.default", _F, fixed(torch.tensor([[-inf, -inf], [0.0, -inf], [inf, 1.0]])), (1,), False),
     ]
+    rows += [row(op, "f32 bf16", n(), (d,), False) for op in ("aten.logsumexp.default", "amax") for d in (0, -1)]
+    rows += [
+        row(f"aten.{op}", _F, n(), (0,), k) for op in ("sum.dim_IntList", "mean.dim", "any.dims") for k in (False, True)
+    ]
+    rows += [row("aten.var.correction", _F, n(), (0,), 0, False), row("aten.prod.dim_int", _F, n(), 0, False)]
+    rows += [
+        row("aten.sum.dim_IntList", "i64", fixed(torch.tensor([[2**53 + 1, 1, 1], [2**62, 2**62, 1]])), d, k)
+        for d, k in (((1,), False), ((0, 1), True), (None, False))
+    ]
+    rows += [
+        row(
+            "aten.sum.dim_IntList",
+            "i32",
+            fixed(torch.tensor([2**31 - 1, 1], dtype=torch.int32)),
+            (0,),
+            False,
+            torch.int32,
+        )
+    ]
+    rows += [row("topk", _F, v(2.0, nan, -inf, inf), k, 0, largest, True) for k in (2, 4) for largest in (True, False)]
+    rows += [row("aten.sort.stable", _F, v(2.0, nan, -inf, inf, nan, 1.0), True, 0, d) for d in (False, True)]
     rows += [row("cumsum", _ALL, n(3, 4), d) for d in (0, -1)] + [row("cumsum", _F, n(), 0)]
     rows += [row("aten.sort.default", "f32 f64 i64 i32", n(3, 7), -1, d) for d in (False, True)]
     rows += [
@@ -271,12 +293,18 @@ def _nn() -> list[Row]:
     rows += [
         row("elu", "f32 bf16", v(*EDGES), 1.3, 1.0, 1.0),
         row("leaky_relu", "f32 bf16", v(*EDGES), 0.1),
+        row("leaky_relu", "f32 bf16", v(*EDGES), -0.5),
         row("hardtanh", "f32 f64 i64", v(*EDGES), -1, 2),
     ]
     rows += [row("softplus", "f32 bf16", v(*EDGES), beta, 20) for beta in (1, 2.0)] + [
         row("_prelu_kernel", _F, n(2, 3, 4), fixed(torch.tensor([0.1, 0.2, 0.3]).view(3, 1)))
     ]
     rows += [row(op, "f32 f64 bf16", n(2, 3, 4), d, False) for op in ("_softmax", "_log_softmax") for d in (1, -1)]
+    rows += [
+        row(op, _F, v(value)(torch.float32).reshape(()), 0, False)
+        for op in ("_softmax", "_log_softmax")
+        for value in (2.0, inf)
+    ]
     rows += [
         row("_softmax", _F, fixed(torch.tensor([[-inf, -inf], [0.0, -inf]])), 1, False),
         row("_safe_softmax", _F, fixed(torch.tensor([[-inf, -inf], [0.0, -inf]])), 1, None),
@@ -297,6 +325,7 @@ def _nn() -> list[Row]:
         for beta, alpha in ((1, 1), (0.5, 2), (0, 1))
     ]
     rows += [
+        row("addmm", "f64", n(4), n(2, 3), n(3, 4), 0.1, 0.2),
         row("baddbmm", _F, n(2, 3, 5), n(2, 3, 4), n(2, 4, 5), 1, 1),
         row("mv", _F, n(3, 4), n(4)),
         row("dot", _F, n(4), n(4)),

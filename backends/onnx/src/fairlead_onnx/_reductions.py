@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import cast
 
 from fairlead.ir import DType
@@ -39,7 +40,23 @@ def total(c: Call) -> Ref:
     if _is_empty(c):
         return filled(c.writer, c.operand(0, c.dtype), c.out.shape)
     axes = c.axes(1) if len(c.args) > 2 else tuple(range(c.rank(0)))
-    return reduce(c.writer, "ReduceSum", c.tensor(0, c.dtype), axes, keep=len(c.args) > 2 and _keep(c, 2))
+    return _summed(c, axes, keep=len(c.args) > 2 and _keep(c, 2))
+
+
+def _summed(c: Call, axes: tuple[int, ...], *, keep: bool) -> Ref:
+    """Integers wrap at the width of the result.
+
+    ONNX Runtime's ReduceSum of integers adds in f64, and saturates: sums of 64 bits are the last of running sums.
+    """
+    w, x = c.writer, c.tensor(0, c.dtype)
+    if x.dtype.is_floating:
+        return reduce(w, "ReduceSum", x, axes, keep=keep)
+    x = w.cast(x, DType.i64)
+    if c.type(0).dtype is not DType.i64:
+        return w.cast(reduce(w, "ReduceSum", x, axes, keep=keep), c.dtype)
+    for axis in axes:
+        x = w.op("Gather", w.op("CumSum", x, w.number(axis, DType.i64)), w.ints(-1), axis=axis)
+    return w.cast(w.op("Squeeze", x, w.ints(*axes)) if axes and not keep else x, c.dtype)
 
 
 @rule("aten.mean.dim", "aten.mean.default")
@@ -54,7 +71,7 @@ def mean(c: Call) -> Ref:
 def prod(c: Call) -> Ref:
     if _is_empty(c):
         return filled(c.writer, c.operand(1, c.dtype), c.out.shape)
-    given = isinstance(c.args[1], int) if len(c.args) > 2 else False
+    given = len(c.args) > 2 and isinstance(c.args[1], int)
     axes = c.axes(1) if given else tuple(range(c.rank(0)))
     return reduce(c.writer, "ReduceProd", c.tensor(0, c.dtype), axes, keep=given and _keep(c, 2))
 
@@ -252,12 +269,22 @@ def topk(c: Call) -> tuple[Ref | None, ...]:
     return _ranked(c, as_dim(c.args[1], c.node.op), c.axis(2), largest=bool(c.args[3]))
 
 
+_LARGEST = {DType.f32: (2 - 2.0**-23) * 2.0**127, DType.f64: sys.float_info.max}
+
+
 def _ranked(c: Call, count: int | str, axis: int, *, largest: bool) -> tuple[Ref, Ref]:
     if _is_empty(c) or count == 0:
         raise Declined("sorting an empty tensor")
     w, x = c.writer, c.exact(0)
     wide = w.kernel_dtype("TopK", x.dtype)
+    keys = w.cast(x, wide)
+    if x.dtype.is_floating:  # runtimes leave the place of a NaN open, torch has it above infinity
+        top = w.number(_LARGEST[x.dtype], x.dtype)
+        finite = w.select(w.same("Less", top, x, result=DType.bool), top, x)
+        keys = w.select(is_nan(w, x), w.number(math.inf, x.dtype), finite)
     values, places = w.ops(
-        "TopK", w.cast(x, wide), w.dim(count), dtypes=(wide, DType.i64), axis=axis, largest=int(largest), sorted=1
+        "TopK", keys, w.dim(count), dtypes=(wide, DType.i64), axis=axis, largest=int(largest), sorted=1
     )
+    if x.dtype.is_floating:
+        values = w.op("GatherElements", x, places, axis=axis)
     return w.cast(values, x.dtype), places

@@ -124,7 +124,10 @@ class Writer:
         return self.cast(self.op(op, self.cast(x, wide), self.ints(*axes), keepdims=int(keep)), x.dtype)
 
     def select(self, condition: Ref, yes: Ref, no: Ref) -> Ref:
-        """``yes`` where the condition holds, ``no`` elsewhere, widened as in `same`."""
+        """``yes`` where the condition holds, ``no`` elsewhere, widened as in `same`.
+
+        ONNX Runtime's Where makes 0 of a -0 in ``yes``: a result whose zeros have a sign belongs into ``no``.
+        """
         dtype = yes.dtype
         wide = self.kernel_dtype("Where", dtype)
         out = self.op("Where", condition, self.cast(yes, wide), self.cast(no, wide), dtype=wide)

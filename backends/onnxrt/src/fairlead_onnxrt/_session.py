@@ -9,7 +9,7 @@ from typing import Any
 import onnxruntime
 import torch
 
-from fairlead.ir import Graph
+from fairlead.ir import DType, Graph
 from fairlead_onnx import Lowered, lower
 from fairlead_onnxrt._options import OnnxRuntimeOptions
 from fairlead_onnxrt._target import TARGET
@@ -47,9 +47,17 @@ def open_session(graph: Graph, options: OnnxRuntimeOptions, constants: Mapping[i
         lowered.to_bytes(),
         settings,
         providers=list(options.providers),
-        disabled_optimizers=list(options.disabled_optimizers),
+        disabled_optimizers=[*options.disabled_optimizers, *(_SINGLE_FUSIONS if _has_doubles(graph) else ())],
     )
     return Session(session, lowered, (tensors, values))
+
+
+_SINGLE_FUSIONS = ("MatMulScaleFusion", "LayerNormFusion", "SimplifiedLayerNormFusion")
+"""Rewrites that keep a factor or an epsilon as an attribute: in f32, whatever the type of the graph."""
+
+
+def _has_doubles(graph: Graph) -> bool:
+    return any(r is not None and r.tensor.dtype is DType.f64 for node in graph.nodes for r in node.results)
 
 
 def as_ort_value(tensor: torch.Tensor) -> Any:

@@ -33,5 +33,5 @@ _DECLINED = {
     "aten.convolution_backward.default": "ONNX Runtime has no kernel for the gradient of a convolution",
 }
 
-TARGET = Target(name="ONNX Runtime", contrib=True, kernels=_KERNELS, declined=_DECLINED)
+TARGET = Target(name="ONNX Runtime", contrib=True, kernels=_KERNELS, declined=_DECLINED, coarse=frozenset({"Sigmoid"}))
 """The CPU provider, with its contrib ops."""

@@ -39,5 +39,6 @@ TARGET = Target(
     kernels=_KERNELS,
     drops_nan=frozenset({"Exp", "Max", "Min", "Clip", "HardSigmoid"}),
     reduces_from_finite=True,
+    coarse=frozenset({"Softplus"}),
 )
 """The CPU plugin. It has no f64: it would compute it in f32."""
