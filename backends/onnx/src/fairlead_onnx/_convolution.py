@@ -28,4 +28,6 @@ def convolution(c: Call) -> Ref:
     pads = (*padding, *padding)
     if op == "Conv":
         return w.op(op, x, weight, bias, strides=stride, pads=pads, dilations=dilation, group=group)
+    if any(e >= s for e, s in zip(extra, stride, strict=True)):  # torch allows it below the dilation as well
+        raise Declined("an output padding that is not below the stride")
     return w.op(op, x, weight, bias, strides=stride, pads=pads, dilations=dilation, group=group, output_padding=extra)

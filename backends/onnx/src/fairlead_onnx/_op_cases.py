@@ -360,6 +360,7 @@ def _nn() -> list[Row]:
     rows += [
         row("convolution", _F, n(2, 4, 5, 5), n(4, 3, 3, 3), n(3), (2, 2), (1, 1), (1, 1), True, (1, 0), 1),
         row("convolution", _F, n(2, 4, 9), n(6, 4, 3), n(6), (2,), (1,), (1,), False, (0,), 1),
+        row("convolution", _F, n(2, 4, 5, 5), n(4, 3, 3, 3), n(3), (2, 2), (1, 1), (4, 4), True, (3, 0), 1),
     ]
     rows += [
         row(
