@@ -11,6 +11,7 @@ REASONS = {
     "OpenVINO computes the gradient of a convolution slower than torch",
     "OpenVINO computes 64-bit integers in 32 bits",
     "OpenVINO has no Mod for f32",
+    *(f"OpenVINO has no Relu for {dtype}" for dtype in ("i8", "i16", "i32", "i64", "u8")),
     "OpenVINO's TopK does not keep equal elements in order",
     "OpenVINO has no MatMul for i64",
     "OpenVINO has no MatMul for i32",

@@ -28,11 +28,13 @@ def refusal(node: Node) -> str | None:
 def _wide_integers(node: Node) -> str | None:
     """The CPU plugin keeps i64 in 32 bits.
 
-    Indices, sizes and masks fit (inputs are checked at the call); products may not.
+    Indices, sizes and masks fit (inputs are checked at the call); products, and what f64 holds, may not.
     """
     first = next((r for r in node.results if r is not None), None)
     if first is None or first.tensor.dtype is not DType.i64:
         return None
+    if node.op == "aten._to_copy.default" and _dtype(node.args[0]) is DType.f64:
+        return "OpenVINO computes 64-bit integers in 32 bits"
     counts = node.op in _COUNTING and _dtype(node.args[0]) is not DType.bool
     return "OpenVINO computes 64-bit integers in 32 bits" if counts or node.op in _GROWING else None
 

@@ -18,7 +18,7 @@ _KERNELS = {
     **dict.fromkeys(
         ("Exp", "Log", "Sqrt", "Sigmoid", "Tanh", "Ceil", "Floor", "Round", "Reciprocal", "Cos", "Sin"), _SINGLE
     ),
-    **dict.fromkeys(("Softmax", "LogSoftmax", "Gemm", "MatMul", "Pow"), _SINGLE),
+    **dict.fromkeys(("Softmax", "LogSoftmax", "Gemm", "MatMul", "Pow", "Relu"), _SINGLE),
     **dict.fromkeys(("BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot"), _WORDS),
     **dict.fromkeys(("Expand", "Pad", "Where", "Trilu"), _NUMBERS | {DType.bool}),
     "Equal": _NUMBERS | {DType.bool},

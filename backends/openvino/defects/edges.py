@@ -1,0 +1,36 @@
+"""What OpenVINO's CPU plugin computes wrongly at the edges of f32, with its own API alone: each line should agree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import openvino as ov
+from openvino import opset13 as op
+
+INF, NAN = np.inf, np.nan
+
+
+def run(build: Callable[[Any], Any], *values: float) -> Any:
+    """One op on a row of numbers, in f32."""
+    x = op.parameter([1, len(values)], np.float32)
+    model = ov.Core().compile_model(ov.Model([build(x)], [x]), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    return model([np.array([values], np.float32)])[0][0]
+
+
+def show(name: str, found: Any, right: str) -> None:
+    print(f"{name:28} {found}  right: {right}")
+
+
+numbers = np.random.default_rng(0).standard_normal((2, 1000)).astype(np.float32)
+divisor = op.constant(numbers[1:])
+quotients = run(lambda x: op.divide(x, divisor), *numbers[0])
+show("inexact quotients of 1000", int((quotients != numbers[0] / numbers[1]).sum()), "0")
+show("softmax of a NaN", run(lambda x: op.softmax(x, 1), NAN, 1.0, 2.0), "nan nan nan")
+show("softmax of infinity", run(lambda x: op.softmax(x, 1), INF, 1.0, 2.0), "nan nan nan")
+show("log_softmax of infinity", run(lambda x: op.log_softmax(x, 1), INF, 1.0, 2.0), "nan nan nan")
+show("exp of 88.7", run(op.exp, 88.7), f"{np.exp(np.float32(88.7))}")
+show("relu of a NaN", run(op.relu, *[NAN] * 2), "nan nan")
+show("softplus of -6, -10", run(op.softplus, -6.0, -10.0), f"{np.log1p(np.exp([-6.0, -10.0]))}")
+show("sum of a million tenths", run(lambda x: op.reduce_sum(x, op.constant([1])), *[0.1] * 10**6), "100000")
