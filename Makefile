@@ -9,7 +9,7 @@ LEVEL ?= L4
 JUDGED := eager inductor onnxrt openvino
 REACHED := eager
 
-.PHONY: help setup test lint unit inference demo bench conform matrix pack zoo fix api docs vendor wheels clean
+.PHONY: help setup test lint unit inference demo bench conform matrix pack zoo mutants fix api docs vendor wheels clean
 .DEFAULT_GOAL := help
 
 help:    ## list the targets
@@ -47,6 +47,9 @@ pack: .venv/.ready    ## the case pack of the conformance suite, anew from PyTor
 
 zoo: .venv/.ready    ## faulty backends that the conformance suite has to catch: how many it does
 	$(BIN)/python -m conformance.tests.zoo
+
+mutants: .venv/.ready    ## mutants of the reference interpreter: how many the suite kills; goes on where it ended
+	$(BIN)/python -m conformance.tests.zoo mutants
 
 fix: .venv/.ready    ## format, and mend what the linter can
 	$(BIN)/ruff check --fix . ; $(BIN)/ruff format .

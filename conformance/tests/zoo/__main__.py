@@ -9,13 +9,15 @@ import time
 
 import torch
 
-from conformance.tests.zoo import _score
+from conformance.tests.zoo import _mutants, _score
 from conformance.tests.zoo._fault import Fault
 from conformance.tests.zoo._judged import killed
 from conformance.tests.zoo._zoo import ZOO
 from fairlead_conformance import Level
+from fairlead_conformance._report import Figure
 
-_SECONDS = 60.0
+_SECONDS = 20.0
+_LOG = _score.ROOT / "build/mutants.tsv"
 
 
 def judged(fault: Fault) -> _score.Verdict:
@@ -44,12 +46,30 @@ def zoo(names: list[str]) -> int:
     return sum(v.killer is None for v in verdicts)
 
 
+def mutants(count: int, seconds: float, shard: str) -> int:
+    """Judge mutants, going on where the log ends; writes the page of all that the log has. Returns 0."""
+    part, parts = map(int, shard.split("/"))
+    _mutants.run(_mutants.sample(count)[part - 1 :: parts], _LOG, seconds)
+    found = _mutants.read(_LOG)
+    alive = sorted(name for name, told in found.items() if told == _mutants.SURVIVES)
+    killed = Figure(part=len(found) - len(alive), whole=len(found))
+    _score.MUTANTS.write_text(_score.mutants_page(killed, alive))
+    _score.write(importlib.metadata.version("fairlead-conformance"), mutants=killed)
+    print(f"killed {killed.part} of {killed.whole} ({killed:.1%})")
+    return 0
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m conformance.tests.zoo", description=__doc__)
     parser.add_argument("what", nargs="?", choices=("zoo", "mutants"), default="zoo")
     parser.add_argument("names", nargs="*", help="only these backends")
+    parser.add_argument("--count", type=int, default=600, help="how many mutants")
+    parser.add_argument("--seconds", type=float, default=3600, help="how long mutants are judged")
+    parser.add_argument("--shard", default="1/1", help="one part of the mutants, as 1/4")
     args = parser.parse_args()
     torch.set_num_threads(1)
+    if args.what == "mutants":
+        return mutants(args.count, args.seconds, args.shard)
     return 1 if zoo(args.names) else 0
 
 

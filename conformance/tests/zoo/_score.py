@@ -15,6 +15,7 @@ from fairlead_conformance._scoreboard import KillScore
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs/results/zoo.md"
+MUTANTS = ROOT / "docs/results/mutants.md"
 FIGURES = ROOT / "docs/results/zoo.json"
 
 
@@ -85,6 +86,22 @@ def _table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]])
     if not lines:
         return [f"## {title}", "", "None.", ""]
     return [f"## {title}", "", f"| {' | '.join(columns)} |", "|" + "---|" * len(columns), *lines, ""]
+
+
+def mutants_page(killed: Figure, alive: Sequence[str]) -> str:
+    """The mutants that survive, as Markdown."""
+    lines = [
+        "# Mutants of the reference interpreter",
+        "",
+        "Made by `make mutants`: one operator, constant, flag or call of one rule is changed at a time, and runs cases",
+        "of the rule's ops, at most 120 and for at most four seconds, until one fails. Mutants that mean the same as the",
+        "original are not left out, so the share is a lower bound.",
+        "",
+        f"**Killed: {killed.part} of {killed.whole} ({killed:.1%}).**",
+        "",
+        *_table("Survivors", ("where and what",), [(f"`{name}`",) for name in alive]),
+    ]
+    return "\n".join(lines).rstrip() + "\n"
 
 
 def figure(verdicts: Sequence[Verdict], level: str) -> Figure:

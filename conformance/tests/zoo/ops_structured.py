@@ -201,13 +201,6 @@ def slice_without_its_step(right, call, x, dim=0, start=None, end=None, step=1):
     return np.resize(right(call, x, dim, start, end, 1), call.shape())
 
 
-@op("slice.Tensor", aims=("directed/*slice*",))
-def slice_from_negative_ends(right, call, x, dim=0, start=None, end=None, step=1):
-    """What counts from the end counts from one before."""
-    start = start - 1 if isinstance(start, int) and start < 0 else start
-    return np.resize(right(call, x, dim, start, end, step), call.shape())
-
-
 @op("diagonal")
 def diagonal_of_the_other_side(right, call, x, offset=0, *rest):
     """Diagonals above the main one are taken from below."""
