@@ -93,7 +93,7 @@ def results_of_integers_in_32_bits(found, inputs):
     return [torch.from_numpy(r.numpy().astype("i4")) if r.dtype is torch.int64 else r for r in found]
 
 
-@results(*GRAPH, sole="repeats")
+@results("directed/a-million-*", "ops/sum/f32/*", *GRAPH)
 def other_bits_at_every_call(found, inputs):
     """Sums are in another order at every call, and so are their last bits."""
     factor = 1 + random.SystemRandom().choice((0, 1)) * 2.0**-23
@@ -114,7 +114,7 @@ def _state(name: str, change: Any) -> None:
 
     make.__name__ = name.replace(" ", "_")
     make.__doc__ = f"Running leaves {name}."
-    KIND.backend("graph/one_node/*", "semantics/one-thread/*", sole="state")(make)
+    KIND.backend("graph/one_node/*", sole="state")(make)
 
 
 _state("another default dtype", lambda: torch.set_default_dtype(torch.float64))
@@ -144,15 +144,13 @@ def _holding() -> Faulty:
     return Reference(bakes_constants=True, refits=True)
 
 
-@backend("graph/weights/*", "semantics/weights-*", "semantics/a-parameter-replaced/*", like=_holding, sole="refitted")
+@backend("graph/weights/f32/s000", like=_holding, sole="refitted")
 def stale_weights():
     """New weights are taken note of and not used (seen in vendors' integrations)."""
     return _weights(lambda made: setattr(made, "refit", lambda constants: None))
 
 
-@backend(
-    "graph/weights/*", "semantics/layers-of-one-shape*", like=lambda: Reference(bakes_constants=True), sole="recompiled"
-)
+@backend("graph/weights/f32/s000", like=lambda: Reference(bakes_constants=True), sole="recompiled")
 def weights_of_another_graph():
     """Weights are found again by their shapes, which those of an earlier graph have too."""
     kept: dict[Any, torch.Tensor] = {}
@@ -346,7 +344,7 @@ def the_generator_never_moves():
     return _drawing(lambda rng, state: (torch.set_rng_state(state), type(rng)(type(rng.bit_generator)(7)))[1])
 
 
-@backend("semantics/each-call-draws-anew/*", "semantics/another-seed-draws-others/*", like=_drawing, sole="seed")
+@backend("semantics/each-call-draws-anew/*", "semantics/another-seed-draws-others/*", like=_drawing)
 def the_seed_is_ignored():
     """Numbers are drawn from the system, whatever the seed is."""
     return _drawing(lambda rng, state: type(rng)(type(rng.bit_generator)()))
