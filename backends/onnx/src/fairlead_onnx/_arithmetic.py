@@ -131,6 +131,8 @@ def div_mode(c: Call) -> Ref:
     mode = c.args[2]
     if mode is None:
         return div(c)
+    if mode not in ("trunc", "floor"):
+        raise Declined(f"{c.node.op} rounded by {mode!r}")
     if c.dtype.is_floating:
         return (
             truncate(c.writer, div(c))

@@ -71,7 +71,7 @@ class Call:
 
     def axis(self, index: int, of: int = 0) -> int:
         """A dimension attribute, counted from the front; 0 for a 0-d operand."""
-        return cast(int, self.args[index]) % max(self.rank(of), 1)
+        return self._counted(cast(int, self.args[index]), self.rank(of))
 
     def axes(self, index: int, of: int = 0) -> tuple[int, ...]:
         """A list of dimensions, counted from the front; every dimension where it is none or empty.
@@ -81,7 +81,13 @@ class Call:
         rank = self.rank(of)
         given = self.args[index]
         dims = (given,) if isinstance(given, int) else cast("tuple[int, ...]", given or ())
-        return tuple(sorted(d % rank for d in dims)) if dims and rank else tuple(range(rank))
+        return tuple(sorted(self._counted(d, rank) for d in dims)) if dims and rank else tuple(range(rank))
+
+    def _counted(self, dim: int, rank: int) -> int:
+        count = max(rank, 1)
+        if not -count <= dim < count:
+            raise Declined(f"{self.node.op} along dimension {dim} of {rank}")
+        return dim % count
 
     def ints(self, index: int, length: int = 0) -> tuple[int, ...]:
         """A list of static integers; one that stands for all is repeated to ``length``."""

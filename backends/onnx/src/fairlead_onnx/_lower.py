@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fairlead.backend import Level, Support
-from fairlead.ir import DType, Graph, Node, ScalarType, TensorType, Value
+from fairlead.ir import DType, Graph, Node, ScalarType, TensorType, Value, opset
 from fairlead_onnx import (  # noqa: F401 - each enters its rules
     _activations,
     _arithmetic,
@@ -73,6 +74,8 @@ def supports(node: Node, *, target: Target) -> Support:
     rule = RULES.get(node.op)
     if rule is None:
         return Support.no(f"{node.op} has no ONNX lowering", Level.PLANNED)
+    if (count := _parameters(node.op)) not in (None, len(node.args)):
+        return Support.no(f"{node.op} with {len(node.args)} arguments, not {count}")
     reason = _unusable_type(node, target)
     if reason is not None:
         return Support.no(reason)
@@ -84,6 +87,13 @@ def supports(node: Node, *, target: Target) -> Support:
     except Declined as declined:
         return Support.no(str(declined))
     return Support.yes()
+
+
+@functools.cache
+def _parameters(op: str) -> int | None:
+    """How many arguments a node of the op takes; None for an op that is not in the opset."""
+    spec = opset.spec(op)
+    return None if spec is None else len(opset.signature(spec.signature).parameters)
 
 
 def lower(graph: Graph, *, target: Target) -> Lowered:
