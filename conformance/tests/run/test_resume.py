@@ -22,6 +22,11 @@ from .wheels import install
 NAMES = ("behave", "mismatch", "decline", "wait", "leave")
 
 
+def heeds_ctrl_c() -> None:
+    """A shell starts what it puts into the background, as continuous integration may this, deaf to it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def interrupted(tmp_path: Path, how: signal.Signals) -> tuple[int, str]:
     """The exit status and the errors of a run that gets the signal while its fourth case runs, on one worker."""
     install(tmp_path / "site", NAMES)
@@ -33,6 +38,7 @@ def interrupted(tmp_path: Path, how: signal.Signals) -> tuple[int, str]:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=heeds_ctrl_c,
     )
     log = tmp_path / "out/results.jsonl"
     end = time.monotonic() + 100
