@@ -63,6 +63,8 @@ def _check_parts(
     """Each Part of the graph by its own, on what torch makes of those before. ``known``: constants, by value."""
     calls = [_values(graph, call) for call in inputs]
     parts = parts_of(graph, subject)
+    if not known and all(part.backend != subject.name for part in parts):
+        raise Declined({node.op: "core leaves nothing of it to the backend" for node in graph.nodes})
     for part in parts:
         reference = Reference(part.graph, subject.numerics)
         given = [[values[i.value.id] for i in part.graph.inputs] for values in calls]
