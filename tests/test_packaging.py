@@ -41,7 +41,7 @@ def test_a_wheel_carries_what_it_must(wheels: dict[str, Path], name: str) -> Non
         files = set(wheel.namelist())
         text = wheel.read(f"{package}-0.1.0.dist-info/METADATA").decode()
     assert {f"{package}/__init__.py", f"{package}/py.typed", f"{package}-0.1.0.dist-info/licenses/LICENSE"} <= files
-    tests = {file for file in files if "test" in Path(file).parts[-1].partition("testing")[0]}
+    tests = {file for file in files if re.search(r"(^|/)tests?/|(^|/)test_[^/]*\.py$|_test\.py$", file)}
     assert tests <= {"fairlead_conformance/test_cases.py"}, "what `pytest --pyargs` collects is no test of ours"
     assert not [file for file in files if "pyc" in file]
     header, _, description = text.partition("\n\n")
