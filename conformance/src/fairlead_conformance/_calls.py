@@ -193,8 +193,9 @@ class Checked:
             raise Failed(Status.FAIL_ALIAS, "aliases", f"{a} shares memory with {b}")
 
     def _values(self, call: _Call, expected: Sequence[Expected], check: str = "values") -> None:
+        also = self._reference.also_right(call.before, expected, call.kept)
         for index, (got, right) in enumerate(zip(call.kept, expected, strict=True)):
-            compared, problem = compare(got, right, signed_zeros=self._reference.signed_zeros)
+            compared, problem = compare(got, right, signed_zeros=self._reference.signed_zeros, also=also.get(index))
             self._seen.compared += compared
             if problem:
                 raise Failed(Status.FAIL_MISMATCH, check, f"output {index}: {problem}")

@@ -198,3 +198,12 @@ def test_integers_that_rounding_decides_are_left_open_and_others_are_not() -> No
     off = lambda graph, inputs: [inputs[0].long() + 1]  # noqa: E731
     assert failure(Faulty(other, extern_aten=("*",)), graph, inputs) == ("", "")
     assert failure(Faulty(off, extern_aten=("*",)), graph, inputs) == MISMATCH
+
+
+def test_what_becomes_of_an_infinity_is_not_left_open() -> None:
+    b = Builder("isfinite")
+    b.output(b.op("aten.ne.Tensor", b.op("aten.add.Tensor", b.input("f32[2]", "x"), 1.5, alpha=3), math.inf))
+    inputs = [torch.tensor([math.inf, 1.0])]
+    assert failure(Faulty(eager, extern_aten=("*",)), b.graph(), inputs) == ("", "")
+    always = lambda graph, inputs: [torch.tensor([True, True])]  # noqa: E731
+    assert failure(Faulty(always, extern_aten=("*",)), b.graph(), inputs) == MISMATCH

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Sequence
+import functools
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ from fairlead.errors import FairleadError
 from fairlead.interpret import to_fx
 from fairlead.ir import Graph
 from fairlead_conformance._oracle._classes import is_drawn, is_exact, picks
+from fairlead_conformance._oracle._places import Places
 from fairlead_conformance._oracle._shaken import Shaken
 from fairlead_conformance._oracle._widen import widened, widened_inputs
 
@@ -68,6 +70,16 @@ class Reference:
         """What torch computes, op by op."""
         with torch.no_grad():
             return list(self._module(*inputs))
+
+    def also_right(
+        self, inputs: Sequence[Any], expected: Sequence[Expected], got: Sequence[torch.Tensor]
+    ) -> Mapping[int, torch.Tensor]:
+        """By output, the elements that are as right as eager's: where equal elements are, an op may tell any place."""
+        return self._places.right(inputs, [e.eager for e in expected], got)
+
+    @functools.cached_property
+    def _places(self) -> Places:
+        return Places(self.graph)
 
     def expected(self, inputs: Sequence[Any]) -> list[Expected]:
         """What is right for these inputs, by output. Does not touch the generator's state where nothing is drawn."""

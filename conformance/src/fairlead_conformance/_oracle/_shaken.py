@@ -148,7 +148,8 @@ class _Run(Interpreter):
             return result
         if value in self._shaken._last:
             return result
-        return result + (amount * self._signs(amount.shape)).to(result.abs().dtype)
+        moved = result + (amount * self._signs(amount.shape)).to(result.abs().dtype)
+        return torch.where(result.isfinite(), moved, result)  # infinity, moved by infinity, is no number
 
     def _signs(self, shape: Sequence[int]) -> torch.Tensor:
         return torch.randint(0, 2, tuple(shape), generator=self._generator).double() * 2 - 1
