@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 import torch
 
+from fairlead.interpret import torch_dtype
 from fairlead.ir import Builder, DType, Graph
+from fairlead_conformance._oracle._spacing import SPACINGS
 
 from .faulty import Faulty, failure, honest
 
@@ -207,3 +209,9 @@ def test_what_becomes_of_an_infinity_is_not_left_open() -> None:
     assert failure(Faulty(eager, extern_aten=("*",)), b.graph(), inputs) == ("", "")
     always = lambda graph, inputs: [torch.tensor([True, True])]  # noqa: E731
     assert failure(Faulty(always, extern_aten=("*",)), b.graph(), inputs) == MISMATCH
+
+
+@pytest.mark.parametrize("dtype", SPACINGS, ids=str)
+def test_a_unit_in_the_last_place_is_what_torch_says_that_it_is(dtype: DType) -> None:
+    torch_says = torch.finfo(torch_dtype(dtype))
+    assert SPACINGS[dtype] == (torch_says.eps, torch_says.smallest_normal * torch_says.eps)

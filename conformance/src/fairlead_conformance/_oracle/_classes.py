@@ -14,20 +14,9 @@ from typing import Literal
 
 from fairlead.ir import DType, Graph, Node, TensorType, Value, opset
 from fairlead.passes import draws
+from fairlead_conformance._oracle._spacing import SPACINGS
 
-__all__ = ["CONTRACTIONS", "EPS", "Noise", "is_drawn", "is_exact", "noise_of", "picks"]
-
-EPS = {
-    DType.f64: 2.0**-52,
-    DType.c128: 2.0**-52,
-    DType.f32: 2.0**-23,
-    DType.c64: 2.0**-23,
-    DType.f16: 2.0**-10,
-    DType.bf16: 2.0**-7,
-    DType.f8e4m3fn: 2.0**-3,
-    DType.f8e5m2: 2.0**-2,
-}
-"""The distance from one to the next number of each type."""
+__all__ = ["CONTRACTIONS", "Noise", "is_drawn", "is_exact", "noise_of", "picks"]
 
 TF32 = 2.0**-10
 """How far the operands of products are rounded by a backend that declares ``tf32``."""
@@ -99,14 +88,14 @@ def noise_of(node: Node, dtype: DType, numerics: Collection[str]) -> Noise | Non
     if comparison == "exact":
         return Noise(0.5) if node.op in _ROUNDING else None
     if node.op in _SCALED and node.args[2] not in (1, -1):
-        return Noise(1.0, EPS[dtype], by_magnitude=True)
+        return Noise(1.0, SPACINGS[dtype].at_one, by_magnitude=True)
     if found := _ULPS.fullmatch(comparison):
         # The reference is no wider than float64, and wrong by a unit itself.
-        return Noise(float(found[1]) + (EPS[dtype] == EPS[DType.f64]))
+        return Noise(float(found[1]) + (SPACINGS[dtype] == SPACINGS[DType.f64]))
     if node.op in CONTRACTIONS and "tf32" in numerics and dtype in (DType.f32, DType.c64):
-        return Noise(2.0, EPS[dtype], by_magnitude=True, operands=TF32)
+        return Noise(2.0, SPACINGS[dtype].at_one, by_magnitude=True, operands=TF32)
     # Half-precision terms add up in float32: a sum in float16 is a defect, not a style.
-    terms = EPS[DType.f32] if dtype.itemsize < DType.f32.itemsize else EPS[dtype]
+    terms = SPACINGS[DType.f32].at_one if dtype.itemsize < DType.f32.itemsize else SPACINGS[dtype].at_one
     if node.op in _LOGARITHMS:
         return Noise(2.0, terms, least=1.0)
     return Noise(2.0, terms, by_magnitude=node.op in CONTRACTIONS or node.op in SUMS)
@@ -125,7 +114,7 @@ def _keeps_more(graph: Graph) -> bool:
 
 
 def _is_half(value: Value) -> bool:
-    return isinstance(value.type, TensorType) and value.type.dtype in EPS and value.type.dtype.itemsize <= 2
+    return isinstance(value.type, TensorType) and value.type.dtype in SPACINGS and value.type.dtype.itemsize <= 2
 
 
 def is_drawn(graph: Graph) -> bool:

@@ -11,22 +11,11 @@ from torch.fx import Interpreter
 
 from fairlead.interpret import to_fx
 from fairlead.ir import DType, Graph, Node, TensorType, Value
-from fairlead_conformance._oracle._classes import EPS, Noise, noise_of
+from fairlead_conformance._oracle._classes import Noise, noise_of
+from fairlead_conformance._oracle._spacing import SPACINGS
 from fairlead_conformance._oracle._widen import rounds
 
 __all__ = ["Shaken"]
-
-_TINY = {
-    DType.f64: 2.0**-1074,
-    DType.c128: 2.0**-1074,
-    DType.f32: 2.0**-149,
-    DType.c64: 2.0**-149,
-    DType.f16: 2.0**-24,
-    DType.bf16: 2.0**-133,
-    DType.f8e4m3fn: 2.0**-9,
-    DType.f8e5m2: 2.0**-16,
-}
-"""The smallest numbers above zero."""
 
 _FLUSHED = 2.0**-126
 """The number below which a backend that declares ``ftz`` may take float32 for zero."""
@@ -55,7 +44,7 @@ class Shaken:
     def _enter(self, own: Node, wide: Node, numerics: Collection[str]) -> None:
         types = {r.id: r.type.dtype for r in own.results if r is not None and isinstance(r.type, TensorType)}
         dtypes = {i: d for i, d in types.items() if rounds(d)}
-        noise = noise_of(own, max(dtypes.values(), key=EPS.__getitem__), numerics) if dtypes else None
+        noise = noise_of(own, max(dtypes.values(), key=SPACINGS.__getitem__), numerics) if dtypes else None
         if noise is not None:
             self._noise[id(wide)] = noise
             self._dtypes.update(dtypes)
@@ -126,8 +115,9 @@ class _Run(Interpreter):
         size = result.abs().double()
         least = args[0].abs().double() if noise.least == "operand" else noise.least
         size = torch.maximum(size, torch.as_tensor(least, dtype=torch.float64))
-        units = torch.ldexp(torch.ones_like(size), torch.frexp(size).exponent - 1) * EPS[dtype]
-        tiny = _FLUSHED if self._ftz and EPS[dtype] == EPS[DType.f32] else _TINY[dtype]
+        spacing = SPACINGS[dtype]
+        units = torch.ldexp(torch.ones_like(size), torch.frexp(size).exponent - 1) * spacing.at_one
+        tiny = _FLUSHED if self._ftz and spacing == SPACINGS[DType.f32] else spacing.at_zero
         amount = noise.ulps * units.clamp(min=tiny)
         if not noise.by_magnitude:  # a sum inside, as of a norm or of a softmax, is wrong in proportion
             return amount + noise.terms / 2 * math.sqrt(_depth(args)) * size
