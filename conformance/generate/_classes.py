@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from fairlead.ir import DType, Graph, Node, TensorType, Value, opset
+from fairlead.ir import Graph, TensorType, opset
 from fairlead.passes import draws
+from fairlead_conformance._oracle import tells_open_places
 
 __all__ = ["unfit", "variants_of"]
 
@@ -16,12 +17,6 @@ _MANY_RIGHT = frozenset({
     "aten.linalg_qr.default", "aten.linalg_ldl_factor_ex.default", "aten.linalg_lstsq.default",
 })  # fmt: skip
 """Factorisations whose results are unique only up to signs and order."""
-
-_PLACES_OF_EQUALS = frozenset({
-    "aten.topk.default", "aten.sort.default", "aten.kthvalue.default", "aten.mode.default", "aten.median.dim",
-    "aten.nanmedian.dim",
-})  # fmt: skip
-"""Ops whose second result is one of several right ones where elements are equal."""
 
 _ROUNDING = frozenset({
     "aten.round.default", "aten.round.decimals", "aten.floor.default", "aten.ceil.default", "aten.trunc.default",
@@ -41,6 +36,8 @@ def unfit(graph: Graph) -> str:
     nodes = list(graph.walk())
     if not nodes:
         return "it computes nothing"
+    if any(opset.spec(node.op) is None for node in nodes):
+        return "an op of it is not in the opset"
     if len(nodes) > MOST_NODES:
         return f"more than {MOST_NODES} nodes"
     if any(map(draws, nodes)):
@@ -49,17 +46,16 @@ def unfit(graph: Graph) -> str:
         return "its result is uninitialised"
     if any(node.op in _MANY_RIGHT for node in nodes):
         return "it has more than one right result"
-    if any(map(_depends_on_ties, nodes)):
-        return "places of equal elements are left open"
+    if _reads_open_places(graph):
+        return "it goes on with places of equal elements, which are left open"
     return ""
 
 
-def _depends_on_ties(node: Node) -> bool:
-    """Whether it tells places among elements that are likely to be equal: few values are different in a small dtype."""
-    source = node.args[0]
-    if node.op not in _PLACES_OF_EQUALS or node.results[1] is None or not isinstance(source, Value):
-        return False
-    return source.tensor.dtype not in (DType.f32, DType.f64)
+def _reads_open_places(graph: Graph) -> bool:
+    """Whether a node reads a place that may be any of several: what comes of each is not known."""
+    nodes = list(graph.walk())
+    open_ = {r.id for n in nodes if tells_open_places(n) for r in n.results[1:] if r is not None}
+    return any(v.id in open_ for n in nodes for v in n.operands())
 
 
 def variants_of(graph: Graph) -> list[str]:
@@ -78,7 +74,7 @@ def variants_of(graph: Graph) -> list[str]:
         found += ["denormal", "large"]
     if names & _ROUNDING:
         found.append("halves")
-    if names & _ORDERING:
+    if names & _ORDERING or any(map(tells_open_places, graph.walk())):
         found.append("ties")
     return found
 

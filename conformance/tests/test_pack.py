@@ -10,10 +10,11 @@ import msgspec
 import pytest
 import torch
 
-from fairlead.ir import Builder, DType, TensorType, to_bytes
+from fairlead.ir import Builder, DType, TensorType, from_bytes, opset, to_bytes
 from fairlead.ir.random import Integers, Uniform
 from fairlead_conformance import Level, Status, Subject, execute
 from fairlead_conformance._families import family
+from fairlead_conformance._oracle import tells_open_places
 from fairlead_conformance._pack import Content, Drawn, Entry, Kept, Pack, Saved, made, pack, specified, write
 
 
@@ -115,6 +116,19 @@ def test_the_pack_in_the_wheel_is_whole() -> None:
     for family_ in pack().manifest.counts:
         own = [entry.id for entry in pack().entries if entry.family == family_]
         assert own == sorted(own)
+
+
+def test_no_case_of_the_pack_has_an_op_that_is_not_in_the_opset() -> None:
+    assert {op for entry in pack().entries for op in entry.ops if opset.spec(op) is None} == set()
+
+
+def test_no_case_of_the_pack_goes_on_with_one_of_several_right_places() -> None:
+    for entry in pack().entries:
+        if not any(op.startswith(("aten.sort", "aten.topk", "aten.mode", "aten.median")) for op in entry.ops):
+            continue
+        for graph in from_bytes(pack().content(entry.id).module).graphs:
+            places = {n.results[1].id for n in graph.nodes if tells_open_places(n) and n.results[1] is not None}
+            assert not places & {v.id for n in graph.nodes for v in n.operands()}, entry.id
 
 
 @pytest.mark.parametrize("name", ["ops", "opgrad", "directed", "errors", "ircompat"])

@@ -6,6 +6,7 @@ with what the graph makes of it (see `Reference`). Where eager itself is further
 """
 
 from fairlead_conformance._oracle._compare import Comparison, compare
+from fairlead_conformance._oracle._places import tells_open_places
 from fairlead_conformance._oracle._reference import Expected, Reference
 
-__all__ = ["Comparison", "Expected", "Reference", "compare"]
+__all__ = ["Comparison", "Expected", "Reference", "compare", "tells_open_places"]
