@@ -63,7 +63,7 @@ def torch_computes_without_modes():
     return Reference(run)
 
 
-@backend("graph/one_node/*", "ops/mul/f32/s000", "ops/tanh/f32/s000", sole="kernels")
+@backend("graph/one_node/*", "ops/mul/f32/s002", "ops/tanh/f32/s003", sole="kernels")
 def torchscript_computes():
     """The graph is traced and run by TorchScript."""
 
@@ -110,7 +110,7 @@ def torch_computes_and_errors_are_swallowed():
     return Reference(run)
 
 
-@backend("graph/one_node/*", "ops/mul/f32/s000", sole="compilers")
+@backend("graph/one_node/*", "ops/mul/f32/s002", sole="compilers")
 def inductor_compiles():
     """It wraps torch's own compiler, and does not say so."""
 
@@ -121,7 +121,7 @@ def inductor_compiles():
     return Reference(prepare=prepare, extern_aten=("*",))
 
 
-@backend("graph/one_node/*", "ops/mul/f32/s000", sole="processes")
+@backend("graph/one_node/*", "ops/mul/f32/s002", sole="processes")
 def another_process_computes():
     """The work is given to another process."""
 
