@@ -63,6 +63,18 @@ def test_a_backend_that_does_nothing_scores_nothing() -> None:
     assert (found.claim, found.correct.part, found.coverage.part) == (None, 0, 0)
 
 
+@pytest.mark.parametrize("elsewhere", [Status.DECLINED, Status.FAIL_SHAPE])
+def test_what_is_right_by_chance_counts_for_nothing(elsewhere: Status) -> None:
+    found = report([Status.PASS_NATIVE, Status.FAIL_MISMATCH, Status.PASS_NATIVE, elsewhere, *STATUSES[4:]])
+    assert found.counts[Status.PASS_NATIVE] == 3
+    assert (found.claim, found.correct.part, found.coverage.part) == (Level.L0, 0, 0)
+
+
+def test_who_takes_on_no_mandatory_case_is_not_judged_by_them() -> None:
+    found = report([Status.PASS_NATIVE, Status.DECLINED, Status.PASS_NATIVE, Status.DECLINED, *STATUSES[4:]])
+    assert found.correct == Figure(part=4, whole=5)
+
+
 def test_no_claim_is_higher_than_what_was_run() -> None:
     assert report(STATUSES[:4], level=Level.L1, known=()).claim is Level.L1
 

@@ -5,13 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import torch
 
-from conformance.tests.engine.faulty import Faulty
-from conformance.tests.zoo._fault import Fault, Reference
-from conformance.tests.zoo._judged import killed, results
+from conformance.tests.zoo._judged import killed
 from conformance.tests.zoo._zoo import ZOO
-from fairlead.backend import Support
 from fairlead_conformance import Level
 from fairlead_conformance import _calls as calls
 from fairlead_conformance._oracle._compare import Comparison
@@ -47,20 +43,3 @@ def test_a_comparison_that_always_holds_is_noticed(check: str, monkeypatch: pyte
     monkeypatch.setattr(place, attribute, blind)
     after = killed(fault, Level.L1, most=1)
     assert after is None or after.check != before.check
-
-
-def _declining() -> Faulty:
-    return type("Declining", (Reference,), {"supports": lambda self, node: Support.no("nothing is done")})()
-
-
-def _empty() -> Faulty:
-    return Reference(lambda graph, inputs: [torch.empty(0) for _ in graph.outputs])
-
-
-@pytest.mark.parametrize("make", [_declining, _empty])
-def test_a_backend_that_does_nothing_passes_nothing(make: Any) -> None:
-    fault = Fault("nothing", "protocol", "It does nothing.", ("ops/mul/f32/*", "ops/sum/*", "directed/w*"), make)
-    found = list(results(fault, Level.L1, most=25))
-    assert found
-    # Where the result is to be empty, nothing is what is asked for: each of the two calls counts once.
-    assert not [result.id for result in found if result.status.passed and result.compared > 2]

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from fairlead_conformance._case import Case
 from fairlead_conformance._report._data import FORMAT, Judged, KnownFailure, Machine, Pack, Report, Run
 from fairlead_conformance._report._digest import digest, installed_pack, installed_suite, modified
-from fairlead_conformance._report._totals import claim, correct, count, coverage, missing
+from fairlead_conformance._report._totals import by_chance, claim, correct, count, coverage, missing
 from fairlead_conformance._result import Result
 from fairlead_conformance._status import Status
 
@@ -41,6 +41,7 @@ def report_of(
         run = replace(run, incomplete=tuple(dict.fromkeys((*run.incomplete, reason))))
     counts = count(list(every.values()))
     reasons = missing(run, counts)
+    chance = by_chance(cases, every)
     report = Report(
         format=FORMAT,
         suite=installed_suite(),
@@ -51,8 +52,8 @@ def report_of(
         complete=not reasons,
         reasons=reasons,
         claim=None if reasons else claim(run, cases, every),
-        correct=correct(counts),
-        coverage=coverage(counts),
+        correct=correct(counts, by_chance=chance),
+        coverage=coverage(counts, by_chance=chance),
         counts=counts,
         known=tuple(sorted(known, key=lambda entry: entry.id)),
         results=tuple(every.values()),

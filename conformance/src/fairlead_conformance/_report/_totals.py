@@ -10,7 +10,7 @@ from fairlead_conformance._report._data import Figure, Run, Shard
 from fairlead_conformance._result import Result
 from fairlead_conformance._status import Status
 
-__all__ = ["claim", "correct", "count", "coverage", "missing"]
+__all__ = ["by_chance", "claim", "correct", "count", "coverage", "missing"]
 
 
 def count(results: Sequence[Result]) -> dict[Status, int]:
@@ -19,15 +19,26 @@ def count(results: Sequence[Result]) -> dict[Status, int]:
     return {status: found[status] for status in Status}
 
 
-def correct(counts: Mapping[Status, int]) -> Figure:
-    """Passes, of everything that the backend took on."""
+def by_chance(cases: Sequence[Case], results: Mapping[str, Result]) -> bool:
+    """Whether what passed says nothing: of the mandatory cases of ops that the backend took on, it has none right.
+
+    A backend that gives zeros, or its inputs, or nothing at all, is right where that is what is asked for; it adds no
+    two numbers. One that takes on none of them, as for want of the dtype, is not judged by them.
+    """
+    own = [results[case.id].status for case in cases if case.mandatory and case.ops]
+    return any(status.failed for status in own) and not any(status.passed for status in own)
+
+
+def correct(counts: Mapping[Status, int], *, by_chance: bool = False) -> Figure:
+    """Passes, of everything that the backend took on; none where they are `by_chance`."""
     failed = sum(n for status, n in counts.items() if status.failed)
-    return Figure(part=_passed(counts), whole=_passed(counts) + failed + counts[Status.KNOWN_FAIL])
+    whole = _passed(counts) + failed + counts[Status.KNOWN_FAIL]
+    return Figure(part=0 if by_chance else _passed(counts), whole=whole)
 
 
-def coverage(counts: Mapping[Status, int]) -> Figure:
-    """Passes, of all cases."""
-    return Figure(part=_passed(counts), whole=sum(counts.values()))
+def coverage(counts: Mapping[Status, int], *, by_chance: bool = False) -> Figure:
+    """Passes, of all cases; none where they are `by_chance`."""
+    return Figure(part=0 if by_chance else _passed(counts), whole=sum(counts.values()))
 
 
 def _passed(counts: Mapping[Status, int]) -> int:

@@ -17,7 +17,7 @@ from fairlead_conformance._families import manifest
 from fairlead_conformance._report._data import FORMAT, Pack, Report, Shard, Suite
 from fairlead_conformance._report._digest import digest, installed_pack, installed_suite
 from fairlead_conformance._report._evidence import capabilities, evidence, known
-from fairlead_conformance._report._totals import claim, correct, count, coverage, missing
+from fairlead_conformance._report._totals import by_chance, claim, correct, count, coverage, missing
 
 __all__ = ["Problem", "problems", "verify"]
 
@@ -53,6 +53,7 @@ def problems(report: Report, cases: Sequence[Case], suite: Suite, pack: Pack) ->
     by_id = {case.id: case for case in cases}
     for name, judge in {"evidence": evidence, "capabilities": capabilities, "known": known}.items():
         wrong += [Problem(name, what) for what in judge(report, by_id)]
+    wrong += [Problem("figures", what) for what in _figures(report, cases)]
     wrong += [Problem("claim", what) for what in _claim(report, cases)]
     return tuple(wrong)
 
@@ -76,11 +77,13 @@ def _counts(report: Report) -> Iterator[str]:
             yield f"{status}: {report.counts.get(status)} is stated, {counts[status]} are there"
 
 
-def _figures(report: Report) -> Iterator[str]:
+def _figures(report: Report, cases: Sequence[Case]) -> Iterator[str]:
     counts = count(report.results)
+    results = {result.id: result for result in report.results}
+    chance = by_chance([case for case in cases if case.id in results], results)
     for name, stated, found in (
-        ("correct", report.correct, correct(counts)),
-        ("coverage", report.coverage, coverage(counts)),
+        ("correct", report.correct, correct(counts, by_chance=chance)),
+        ("coverage", report.coverage, coverage(counts, by_chance=chance)),
     ):
         if stated != found:
             yield f"{name}: {stated.part} of {stated.whole} is stated, {found.part} of {found.whole} are there"
@@ -127,7 +130,6 @@ def _facts(report: Report) -> Iterator[str]:
 _RULES: dict[str, Callable[[Report], Iterator[str]]] = {
     "digest": _digest,
     "counts": _counts,
-    "figures": _figures,
     "complete": _complete,
     "shards": _shards,
     "facts": _facts,
