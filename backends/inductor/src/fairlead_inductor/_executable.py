@@ -14,10 +14,13 @@ from torch._subclasses import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 
 from fairlead.interpret import in_clean_thread, restride, to_fx, torch_dtype
-from fairlead.ir import Graph, Role, ScalarType, TensorType, dims, row_major
+from fairlead.ir import DType, Graph, Role, ScalarType, TensorType, Value, dims, row_major
 
 if TYPE_CHECKING:
     from fairlead_inductor._backend import InductorOptions
+
+
+_HALVES = (DType.f16, DType.bf16)
 
 
 class _Variant(NamedTuple):
@@ -38,7 +41,8 @@ class InductorExecutable:
 
     def __init__(self, graph: Graph, options: InductorOptions) -> None:
         self._graph = graph
-        self._config = {**list_mode_options(options.mode), **options.config}
+        casts = {"emulate_precision_casts": True} if _rounds_by_casts(graph) else {}
+        self._config = {**list_mode_options(options.mode), **casts, **options.config}
         self._variants: list[_Variant] = []
         self._lock = threading.Lock()
         self._laid_out = tuple(
@@ -95,6 +99,22 @@ class InductorExecutable:
                 dtype=torch_dtype(type_.dtype),
                 device=type_.device,
             )
+
+
+def _rounds_by_casts(graph: Graph) -> bool:
+    """Whether a value is cast to 16 bits and on from there, a rounding that Inductor leaves out unless it is told.
+
+    Told so, it rounds between fused ops as well, which costs time: so only those graphs are.
+    """
+    rounded: set[int] = set()
+    for node in graph.walk():
+        if node.op != "aten._to_copy.default" or not isinstance(given := node.args[0], Value):
+            continue
+        if given.id in rounded:
+            return True
+        if node.result.tensor.dtype in _HALVES and given.tensor.dtype.itemsize > node.result.tensor.dtype.itemsize:
+            rounded.add(node.result.id)
+    return False
 
 
 def _condition(env: ShapeEnv, guards: str | None) -> Callable[[Sequence[int]], bool]:
