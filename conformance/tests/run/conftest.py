@@ -23,7 +23,9 @@ Conform = Callable[..., "subprocess.CompletedProcess[str]"]
 def conform(tmp_path: Path) -> Conform:
     """Run ``fairlead-conformance run hostile`` over the cases of these names; the report is in ``tmp_path/out``."""
 
-    def conform(names: tuple[str, ...], *arguments: str, source: str = BACKEND) -> subprocess.CompletedProcess[str]:
+    def conform(
+        names: tuple[str, ...], *arguments: str, source: str = BACKEND, wait: str = "0"
+    ) -> subprocess.CompletedProcess[str]:
         site = tmp_path / "site"
         if not site.exists():
             install(site, names, source)
@@ -33,7 +35,7 @@ def conform(tmp_path: Path) -> Conform:
             text=True,
             timeout=120,
             cwd=tmp_path,
-            env=environment(tmp_path),
+            env=environment(tmp_path) | {"WAIT": wait},
         )
 
     return conform

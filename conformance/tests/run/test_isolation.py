@@ -58,6 +58,31 @@ def test_a_process_for_each_case(conform: Conform, logged: Callable[[], dict[str
     assert statuses == [Status.PASS_NATIVE, Status.HARNESS_ERROR, Status.NOT_RUN, Status.HARNESS_ERROR]
 
 
+def test_what_compilers_keep_in_temporary_files_outlives_a_worker(
+    conform: Conform, logged: Callable[[], dict[str, Result]]
+) -> None:
+    conform(("fill_a_cache", "segfault", "find_the_cache"), "--workers", "1")
+    assert {name: result.status for name, result in logged().items()} == {
+        "fill_a_cache": Status.PASS_NATIVE,
+        "segfault": Status.FAIL_CRASH,
+        "find_the_cache": Status.PASS_NATIVE,
+    }
+
+
+def test_a_compiler_that_is_ended_may_take_away_its_half_written_file(
+    conform: Conform, logged: Callable[[], dict[str, Result]]
+) -> None:
+    conform(("hang_over_half_a_file", "find_no_half_file"), "--workers", "1", "--timeout", "1s")
+    assert logged()["hang_over_half_a_file"].status is Status.FAIL_TIMEOUT
+    assert logged()["find_no_half_file"].status is Status.PASS_NATIVE
+
+
+def test_only_the_beginning_is_given_more_time(conform: Conform, tmp_path: Path) -> None:
+    conform(("wait", "wait"), "--workers", "1", "--timeout", "2s", wait="4")
+    statuses = [result.status for result in read_report(tmp_path / "out/report.json").results]
+    assert statuses == [Status.PASS_NATIVE, Status.FAIL_TIMEOUT]
+
+
 def _left(tmp_path: Path) -> list[str]:
     """Processes that a case started, and that are still there."""
     wanted = ["sleep", left_behind(tmp_path)]

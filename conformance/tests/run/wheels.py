@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 BACKEND = """
-import ctypes, os, signal, subprocess, sys, time
+import ctypes, os, signal, subprocess, sys, tempfile, time
 
 from fairlead.backend import Capabilities, NoOptions, Probe, Support
 
@@ -68,8 +68,23 @@ def scribble():
             pass
 
 def leave_files():
-    import tempfile
     tempfile.mkdtemp()
+
+def fill_a_cache():
+    open(os.path.join(tempfile.gettempdir(), "cache"), "x").close()
+
+def find_the_cache():
+    open(os.path.join(tempfile.gettempdir(), "cache")).close()
+
+def hang_over_half_a_file():
+    half = os.path.join(tempfile.gettempdir(), "half")
+    tidy = "trap 'rm -f $0; exit' TERM; touch $0; while :; do sleep 0.1; done"
+    subprocess.Popen(["sh", "-c", tidy, half])
+    time.sleep(1000)
+
+def find_no_half_file():
+    if os.path.exists(os.path.join(tempfile.gettempdir(), "half")):
+        raise RuntimeError("half a file is left")
 
 def wait():
     time.sleep(float(os.environ.get("WAIT", "0")))

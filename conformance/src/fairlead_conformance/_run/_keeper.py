@@ -1,11 +1,13 @@
 """Stands between a session and one worker, and leaves nothing behind. Run as a script; the standard library alone.
 
 The worker's parent is this process, not the session: a backend that kills its parent ends its own case. On Linux it
-adopts what the worker's processes abandon. It ends them all, and removes their temporary files, when the worker ends,
-and when the session does: at the end of standard input, which comes even where the session is killed.
+adopts what the worker's processes abandon. It ends them all when the worker ends, and when the session says so or ends
+itself: at the end of standard input, which comes even where the session is killed. Then nobody else is left to remove
+the temporary files, which all workers of a run share.
 
 Arguments: the folder for temporary files, the descriptor for output, those for the worker alone (separated by
-commas), the worker's command. It writes ``pid N`` and then ``exit STATUS``, as `subprocess.Popen.returncode`.
+commas), the worker's command. It writes ``pid N`` and then ``exit STATUS``, as `subprocess.Popen.returncode`. From
+the session it reads a byte, where the worker is to be ended and the session goes on.
 """
 
 from __future__ import annotations
@@ -18,14 +20,17 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
+
+_GRACE = 0.5
+"""Seconds between asking processes to end and ending them."""
 
 
 def _main(folder: str, output: int, channel: list[int], command: list[str]) -> None:
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    os.makedirs(folder, exist_ok=True)
     environment = {**os.environ, "TMPDIR": folder}
     worker = subprocess.Popen(
         command,
@@ -39,23 +44,33 @@ def _main(folder: str, output: int, channel: list[int], command: list[str]) -> N
     for descriptor in (output, *channel):
         os.close(descriptor)
     os.write(1, b"pid %d\n" % worker.pid)
-    threading.Thread(target=_follow_the_session, args=(worker.pid,), daemon=True).start()
+    heard: list[bytes] = []
+    following = threading.Thread(target=_follow_the_session, args=(worker.pid, heard), daemon=True)
+    following.start()
     status = worker.wait()
     _end_group(worker.pid)
     _end_orphans()
-    shutil.rmtree(folder, ignore_errors=True)
     with contextlib.suppress(BrokenPipeError):  # the session is gone
         os.write(1, b"exit %d\n" % status)
+    following.join()
+    if not heard:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
-def _follow_the_session(worker: int) -> None:
-    while os.read(0, 4096):
-        pass
+def _follow_the_session(worker: int, heard: list[bytes]) -> None:
+    while said := os.read(0, 4096):
+        heard.append(said)
     _end_group(worker)
 
 
 def _end_group(leader: int) -> None:
+    """Ask, then insist: a compiler that is asked takes away the file that it has half written, and that others read."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, signal.SIGTERM)
+        end = time.monotonic() + _GRACE
+        while time.monotonic() < end:
+            os.killpg(leader, 0)  # raises where none is left
+            time.sleep(0.01)
         os.killpg(leader, signal.SIGKILL)
 
 

@@ -5,6 +5,7 @@ There is no thread: whoever wants a result moves the pool on until it is there.
 
 from __future__ import annotations
 
+import math
 import os
 import selectors
 import shutil
@@ -37,12 +38,18 @@ START = 300.0
 LOADS = 2
 """So many workers in a row that end while they import the backend, and no more are started."""
 
+WARM_UP = 3.0
+"""So many times its timeout any case may take in the beginning: the caches of the backend's compilers are empty."""
+
 LEAVE = 2.0
 """Seconds that a worker may take to end by itself."""
 
 
 class Pool:
     """Workers for one subject. Leaving the context ends them, and removes their temporary files.
+
+    They share one folder for these, as all processes of a user do: what a compiler keeps there, such as its own
+    headers, is made once, and is there for the workers that replace others.
 
     `submit` cases; then iterate over `results` or ask for one by its id. Every case that was submitted gets one.
     ``ready`` is what the last worker said of the backend.
@@ -56,7 +63,8 @@ class Pool:
         self._processes: list[Process] = []
         self._waiting: deque[Case] = deque()
         self._results: dict[str, Result] = {}
-        self._started = self._failed_loads = self._losses = 0
+        self._failed_loads = self._losses = 0
+        self._cold_until: float | None = None
 
     def __enter__(self) -> Pool:
         return self
@@ -118,14 +126,14 @@ class Pool:
         """As many workers as there is work for, and a case for each that has none."""
         present = sum(process.phase is not Phase.ending for process in self._processes)
         for _ in range(min(self._settings.processes, len(self._waiting) + self._busy) - present):
-            self._started += 1
-            process = Process(self._setup(), self._folder / str(self._started), self._environment())
+            process = Process(self._setup(), self._folder, self._environment())
             self._processes.append(process)
             for descriptor in process.descriptors:
                 self._selector.register(descriptor, selectors.EVENT_READ, process)
         for process in self._processes:
             if process.phase is Phase.idle and self._waiting:
                 process.give(self._waiting.popleft())
+                self._cold_until = self._cold_until or process.since + WARM_UP * self._settings.timeout
 
     def _setup(self) -> Setup:
         settings = self._settings
@@ -156,16 +164,29 @@ class Pool:
     def _loss(self, process: Process) -> tuple[Status, str] | None:
         """Why the worker cannot go on, if so."""
         late = time.monotonic() - process.since
-        limit = {Phase.starting: START, Phase.ending: LEAVE, Phase.idle: late}.get(
-            process.phase, self._settings.timeout
-        )
         if process.end:
             return Status.FAIL_CRASH, process.end
-        if late > limit:
-            return Status.FAIL_TIMEOUT, f"took longer than {limit:g} seconds"
+        if late > (limit := self._limit(process)):
+            return Status.FAIL_TIMEOUT, f"took longer than {round(limit, 1):g} seconds"
         if (held := process.memory()) > self._settings.memory:
             return Status.FAIL_CRASH, f"memory: its process grew to {held / 2**30:.1f} GiB"
         return None
+
+    def _limit(self, process: Process) -> float:
+        """Seconds that the worker may take for what it is doing."""
+        timeout = self._settings.timeout
+        match process.phase:
+            case Phase.starting:
+                return START
+            case Phase.loading:
+                return timeout
+            case Phase.idle:
+                return math.inf
+            case Phase.busy:
+                assert self._cold_until is not None
+                return max(timeout, self._cold_until - process.since)
+            case Phase.ending:
+                return LEAVE
 
     def _remove(self, process: Process) -> None:
         for descriptor in process.descriptors:

@@ -8,7 +8,6 @@ import fcntl
 import os
 import re
 import select
-import shutil
 import signal
 import subprocess
 import sys
@@ -37,6 +36,9 @@ PATIENCE = 10.0
 
 PIPE = 2**20
 
+GO = b"."
+"""What a keeper reads where the session that lets it go is still there."""
+
 
 class Phase(enum.Enum):
     """What a worker is doing, and so whose doing its end is."""
@@ -58,7 +60,6 @@ class Process:
         requests, self._requests = os.pipe()
         self._results, results = os.pipe()
         self._output, output = os.pipe()
-        self._folder = folder
         worker = [sys.executable, "-P", "-m", "fairlead_conformance._run._worker", str(requests), str(results)]
         self._keeper = subprocess.Popen(
             [sys.executable, "-I", "-S", str(KEEPER), str(folder), str(output), f"{requests},{results}", *worker],
@@ -132,8 +133,11 @@ class Process:
         assert self._keeper.stdin is not None
         assert self._keeper.stdout is not None
         self._close_requests()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._keeper.wait(after)
+        latest = time.monotonic() + after
+        while not self.end and (left := latest - time.monotonic()) > 0:
+            self._await_status(left)
+        with contextlib.suppress(BrokenPipeError):
+            self._keeper.stdin.write(GO)
         self._keeper.stdin.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._keeper.wait(PATIENCE)
@@ -141,7 +145,6 @@ class Process:
         if self._keeper.wait() != 0 and self._pid:  # the keeper was killed: its work is ours
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._pid, signal.SIGKILL)
-        shutil.rmtree(self._folder, ignore_errors=True)
         self._keeper.stdout.close()
         for descriptor in (self._results, self._output):
             os.close(descriptor)
@@ -169,7 +172,7 @@ class Process:
                 self.end = self.end or "it wrote into a descriptor that is not its own"
                 return
         if not data and not self.end:
-            self._await_status()
+            self._await_status(1.0)
             self.end = self.end or _ended(LOST_CHANNEL)
 
     def _hear(self, data: bytes) -> None:
@@ -185,9 +188,9 @@ class Process:
                 self._understand(left)
             self.read(self._output)
 
-    def _await_status(self) -> None:
-        """The results' end has come: give the keeper the moment that it needs to say why."""
-        ready, _, _ = select.select([self._status], [], [], 1.0)
+    def _await_status(self, seconds: float) -> None:
+        """Give the keeper the moment that it needs to say why the worker ended."""
+        ready, _, _ = select.select([self._status], [], [], seconds)
         if ready:
             self.read(self._status)
 
