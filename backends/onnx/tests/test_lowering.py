@@ -90,6 +90,13 @@ def test_a_linear_uses_its_weight_as_it_lies_where_the_runtime_can() -> None:
     assert ops(g, PLAIN) == ["Transpose", "MatMul", "Identity"]
 
 
+@pytest.mark.parametrize(("bias", "expected"), [(True, ["Reshape", "Gemm", "Reshape"]), (False, ["FusedMatMul"])])
+def test_a_linear_of_a_batch_is_reshaped_for_the_sake_of_a_bias_alone(bias: bool, expected: list[str]) -> None:
+    x, weight, shift, out = tensor(0, 2, 4, 8), tensor(1, 3, 8), tensor(2, 3), tensor(3, 2, 4, 3)
+    g = graph([x, weight, shift], [Node("aten.linear.default", (x, weight, shift if bias else None), (out,))], out)
+    assert ops(g, CONTRIB) == [*expected, "Identity"]
+
+
 def test_equal_steps_are_written_once_and_unused_ones_not_at_all() -> None:
     x, a, b, unused = tensor(0, 2), tensor(1, 2), tensor(2, 2), tensor(3, 2)
     nodes = [

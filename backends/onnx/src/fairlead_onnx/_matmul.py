@@ -57,7 +57,8 @@ def add_product(c: Call) -> Ref:
 def linear(c: Call) -> Ref:
     """``x @ weight.T + bias``.
 
-    The weight is used as it lies, so that the runtime packs it without a transposed copy.
+    The weight is used as it lies, so that the runtime packs it without a transposed copy. Gemm adds a bias on its way,
+    but takes matrices only: without a bias the batched product saves the copies that ONNX Runtime makes to reshape.
     """
     _refuse_empty(c, 0, 1)
     if c.rank(1) != 2:
@@ -68,6 +69,8 @@ def linear(c: Call) -> Ref:
         out = w.same("MatMul", x, w.op("Transpose", weight, perm=(1, 0)))
         return out if bias is None else w.same("Add", out, bias)
     shape = c.type(0).shape
+    if bias is None and len(shape) > 2:
+        return matmul(w, x, weight, tb=True, rank=len(shape))
     flat = x if len(shape) == 2 else w.reshape(x, (product(shape[:-1]), shape[-1]))
     wide = w.kernel_dtype("Gemm", x.dtype)
     operands = [w.cast(r, wide) for r in (flat, weight, *([bias] if bias is not None else []))]
