@@ -12,10 +12,14 @@ from openvino import opset13 as op
 INF, NAN = np.inf, np.nan
 
 
-def run(build: Callable[[Any], Any], *values: float) -> Any:
+def run(build: Callable[[Any], Any], *values: float, exact: bool = False) -> Any:
     """One op on a row of numbers, in f32."""
     x = op.parameter([1, len(values)], np.float32)
-    model = ov.Core().compile_model(ov.Model([build(x)], [x]), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    graph = ov.Model([build(x)], [x])
+    for node in graph.get_ops():
+        if exact and node.get_type_name() == "Divide":
+            node.get_rt_info()["nonconvertable_divide_0"] = True  # ov::disable_divide_conversion
+    model = ov.Core().compile_model(graph, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
     return model([np.array([values], np.float32)])[0][0]
 
 
@@ -34,3 +38,8 @@ show("exp of 88.7", run(op.exp, 88.7), f"{np.exp(np.float32(88.7))}")
 show("relu of a NaN", run(op.relu, *[NAN] * 2), "nan nan")
 show("softplus of -6, -10", run(op.softplus, -6.0, -10.0), f"{np.log1p(np.exp([-6.0, -10.0]))}")
 show("sum of a million tenths", run(lambda x: op.reduce_sum(x, op.constant([1])), *[0.1] * 10**6), "100000")
+one = op.constant(np.float32(1))
+mean = run(lambda x: op.divide(one, op.reduce_mean(x, op.constant([1]))), 4.0, 4.0, exact=True)
+show("1 / mean(4, 4), not converted", mean, "0.25")
+folded = op.absolute(op.subtract(one, op.constant(np.array([3, 0], np.float32))))
+show("abs of constants 1 - 3, 1 - 0", run(lambda x: op.add(x, folded), 0.0, 0.0), "2 1")

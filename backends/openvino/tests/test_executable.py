@@ -162,3 +162,35 @@ def test_f32_is_not_computed_in_less() -> None:
     weight = torch.randn(3, 8)
     x = torch.randn(4, 8)
     torch.testing.assert_close(linear(weight)([x])[0], x @ weight.t(), rtol=1e-5, atol=1e-5)
+
+
+def test_quotients_are_rounded_once() -> None:
+    x, y, out = tensor(0, 1000), tensor(1, 1000), tensor(2, 1000)
+    run = backend.compile(graph([x, y], [Node("aten.div.Tensor", (x, y), (out,))], out), backend.options_type(), {})
+    a, b = torch.randn(2, 1000)
+    assert torch.equal(run([a, b])[0], a / b)
+
+
+def test_a_quotient_is_right_where_the_plugin_fuses_it() -> None:
+    x, total, out = tensor(0, 3, 4), tensor(1, 3, 1), tensor(2, 3, 1)
+    for of in ((total, 7.0), (7.0, total)):
+        nodes = [
+            Node("aten.sum.dim_IntList", (x, (1,), True, None), (total,)),
+            Node("aten.div.Tensor", of, (out,)),
+        ]
+        given = torch.rand(3, 4) + 1
+        (found,) = backend.compile(graph([x], nodes, out), backend.options_type(), {})([given])
+        left, right = (given.sum(1, keepdim=True) if isinstance(v, Value) else v for v in of)
+        torch.testing.assert_close(found, left / right)
+
+
+def test_the_magnitude_of_what_is_constant_is_taken() -> None:
+    x, index, shifted, size, out = (tensor(i, 3, dtype=DType.i64) for i in range(5))
+    nodes = [
+        Node("aten.arange.start_step", (0, 3, 1, None, None, None, None), (index,)),
+        Node("aten.sub.Tensor", (index, 2, 1), (shifted,)),
+        Node("aten.abs.default", (shifted,), (size,)),
+        Node("aten.add.Tensor", (size, x, 1), (out,)),
+    ]
+    run = backend.compile(graph([x], nodes, out), backend.options_type(), {})
+    assert run([torch.zeros(3, dtype=torch.int64)])[0].tolist() == [2, 1, 0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead_onnx.testing import OpCase, check, op_cases
+from fairlead_onnx.testing import check, op_cases
 from fairlead_openvino import backend
 
 REASONS = {
@@ -26,17 +26,7 @@ REASONS = {
 OPS = sorted({case.op for case in op_cases()})
 
 
-def loses_nan(case: OpCase) -> bool:
-    """OpenVINO's ReLU makes 0 of a NaN; a select beside each would keep it from being fused into the convolution."""
-    return case.op == "aten.relu.default" and case.has_nan
-
-
 @pytest.mark.parametrize("op", OPS)
 def test_an_op_agrees_with_eager_or_is_declined_with_a_known_reason(op: str) -> None:
-    cases = [c for c in op_cases() if c.op == op and not loses_nan(c)]  # compiled together: one by one takes minutes
+    cases = [c for c in op_cases() if c.op == op]  # compiled together: one by one takes minutes
     assert set(check(cases, backend).values()) <= REASONS
-
-
-def test_the_documented_loss_of_nan_in_relu_is_still_there() -> None:
-    with pytest.raises(AssertionError, match="not close"):
-        check([c for c in op_cases() if loses_nan(c)], backend)

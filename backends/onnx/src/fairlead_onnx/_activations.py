@@ -8,16 +8,29 @@ from fairlead.ir import DType
 from fairlead_onnx._call import Call
 from fairlead_onnx._exponentials import softplus_of
 from fairlead_onnx._logic import extremum
-from fairlead_onnx._reductions import everywhere
+from fairlead_onnx._reductions import everywhere, reduce
 from fairlead_onnx._rules import rule
 from fairlead_onnx._writer import Declined, Ref, Writer
 
 __all__ = ["normal_cdf", "normal_density", "tanh_of_gelu"]
 
+_TAKES_RELU = frozenset({"Add", "BatchNormalization", "Conv", "ConvTranspose", "Gemm", "MatMul"})
+"""What a runtime computes together with a ReLU behind it: a pass over the memory less, which is much in a network."""
+
 
 @rule("aten.relu.default")
 def relu(c: Call) -> Ref:
-    return c.writer.same("Relu", c.tensor(0))
+    """Where the runtime's own drops a NaN, and is not fused into what comes before, the larger of 0 and x.
+
+    In this order: OpenVINO's Max is its second operand where one of them is a NaN.
+    """
+    w, x = c.writer, c.tensor(0)
+    if "Relu" not in w.target.drops_nan or not x.dtype.is_floating:
+        return w.same("Relu", x)
+    source = w.producer(x)
+    if source is not None and source.op in _TAKES_RELU:
+        return w.op("Relu", x)
+    return w.op("Max", w.number(0.0, x.dtype), x)
 
 
 @rule("aten.gelu.default")
@@ -41,7 +54,7 @@ def log_sigmoid(c: Call) -> tuple[Ref | None, ...]:
         raise Declined("the scratch buffer of log_sigmoid")
     w, x = c.writer, c.tensor(0)
     low = extremum(c, "Min", x, w.number(0.0, x.dtype))
-    shrunk = w.same("Exp", w.same("Neg", w.same("Abs", x)))
+    shrunk = w.same("Exp", w.same("Neg", w.abs(x)))
     return w.same("Sub", low, w.same("Log", w.same("Add", shrunk, w.number(1.0, x.dtype)))), None
 
 
@@ -138,7 +151,11 @@ def _normalised(c: Call, op: str) -> Ref:
     if c.rank(0) == 0:  # one or zero, or a NaN
         difference = w.same("Sub", x, x)
         return w.same("Exp", difference) if op == "Softmax" else difference
-    return w.same(op, x, axis=c.axis(1))
+    out = w.same(op, x, axis=c.axis(1))
+    if not w.target.partial_rows:
+        return out
+    total = reduce(w, "ReduceSum", out if op == "Softmax" else w.op("Exp", out), (c.axis(1),))  # 1 or not finite
+    return w.same("Add", out, w.same("Sub", total, total))
 
 
 def normal_cdf(w: Writer, x: Ref) -> Ref:

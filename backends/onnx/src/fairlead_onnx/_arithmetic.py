@@ -29,7 +29,6 @@ for _aten, _onnx in {
     "cos": "Cos",
     "cosh": "Cosh",
     "erf": "Erf",
-    "exp": "Exp",
     "log": "Log",
     "reciprocal": "Reciprocal",
     "sin": "Sin",
@@ -42,7 +41,7 @@ for _aten, _onnx in {
 
 @rule("aten.abs.default")
 def absolute(c: Call) -> Ref:
-    return c.tensor(0) if c.dtype in (DType.bool, DType.u8) else c.writer.same("Abs", c.tensor(0))
+    return c.tensor(0) if c.dtype in (DType.bool, DType.u8) else c.writer.abs(c.tensor(0))
 
 
 @rule("aten.neg.default")

@@ -12,6 +12,9 @@ from fairlead_onnx._writer import Declined, Ref, Writer
 
 __all__ = ["root", "softplus_of"]
 
+_NEAR_THE_ENDS = (88.0, 1.0), (-86.0, -20.0)
+"""Beyond which numbers the exponential of f32 is taken of another, and how far away that is."""
+
 
 @rule("aten.sqrt.default")
 def sqrt(c: Call) -> Ref:
@@ -34,6 +37,24 @@ def root(w: Writer, x: Ref) -> Ref:
     if total is not None and total.op == "Add" and numbers.isdisjoint(total.inputs):
         x = w.op("Sum", *(Ref(name, x.dtype) for name in total.inputs))
     return w.same("Sqrt", x)
+
+
+@rule("aten.exp.default")
+def exp(c: Call) -> Ref:
+    return exp_of(c.writer, c.tensor(0, c.dtype))
+
+
+def exp_of(w: Writer, x: Ref) -> Ref:
+    """The exponential; ``exp(x - k) * exp(k)`` where the runtime's own is infinite, or 0, too early."""
+    if "Exp" not in w.target.coarse or x.dtype is not DType.f32:
+        return w.same("Exp", x)
+    large, small = (w.number(limit, x.dtype) for limit, _ in _NEAR_THE_ENDS)
+    ends = w.same("Less", large, x, result=DType.bool), w.same("Less", x, small, result=DType.bool)
+    shift, factor = w.number(0.0, x.dtype), w.number(1.0, x.dtype)
+    for end, (_, k) in zip(ends, _NEAR_THE_ENDS, strict=True):
+        shift = w.select(end, w.number(k, x.dtype), shift)
+        factor = w.select(end, w.number(math.exp(k), x.dtype), factor)
+    return w.same("Mul", w.same("Exp", w.same("Sub", x, shift)), factor)
 
 
 @rule("aten.exp2.default")
@@ -85,10 +106,10 @@ def expm1(c: Call) -> Ref:
     """``(u - 1) * x / log(u)`` with ``u = exp(x)`` cancels the rounding of u (Kahan)."""
     w, x = c.writer, c.tensor(0, c.dtype)
     one = w.number(1.0, c.dtype)
-    u = w.same("Exp", x)
+    u = exp_of(w, x)
     less = w.same("Sub", u, one)
     exact = w.same("Div", w.same("Mul", less, x), w.same("Log", u))
-    large = w.same("Greater", w.same("Abs", x), w.number(1.0, c.dtype), result=DType.bool)
+    large = w.same("Greater", w.abs(x), w.number(1.0, c.dtype), result=DType.bool)
     return w.select(is_nonzero(w, less), w.select(large, less, exact), x)
 
 
@@ -105,5 +126,5 @@ def softplus_of(w: Writer, x: Ref) -> Ref:
     """``log(1 + exp(x))``, as ``max(x, 0) + log1p(exp(-|x|))`` where the runtime's own loses small results."""
     if "Softplus" not in w.target.coarse:
         return w.same("Softplus", x)
-    rest = _log1p(w, w.same("Exp", w.same("Neg", w.same("Abs", x))))
+    rest = _log1p(w, w.same("Exp", w.same("Neg", w.abs(x))))
     return w.same("Add", w.same("Max", x, w.number(0.0, x.dtype)), rest)

@@ -72,7 +72,7 @@ def is_infinite(w: Writer, x: Ref) -> Ref:
 
 def is_nonzero(w: Writer, x: Ref) -> Ref:
     """Where a floating tensor is neither 0 nor NaN: not as a Not, which ONNX Runtime undoes in front of a Where."""
-    return w.same("Less", w.number(0.0, x.dtype), w.same("Abs", x), result=DType.bool)
+    return w.same("Less", w.number(0.0, x.dtype), w.abs(x), result=DType.bool)
 
 
 @rule("aten.maximum.default")

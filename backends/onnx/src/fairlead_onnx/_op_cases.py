@@ -135,6 +135,7 @@ def _pointwise() -> list[Row]:
     ]
     rows += [row(f"aten.{op}.Tensor", "f32 i64 bf16", n(2, 3), n(3), 3) for op in ["add", "sub"]]
     rows += [row("aten.div.Tensor", f"{_FLOATS} i64 bool", v(*WILD), v(3.0))]
+    rows += [row("exp", _F, v(88.4, 88.7, 88.8, -87.4, -100.0))]
     rows += [row("aten.div.Tensor_mode", _FD, v(*WILD), 0.3, mode) for mode in (None, "trunc", "floor")]
     rows += [row("aten.div.Tensor_mode", _FD, n(4, 5), n(5), mode) for mode in ("trunc", "floor")]
     rows += [row("aten.div.Tensor_mode", _INTS, n(20), k, mode) for mode in ("trunc", "floor") for k in (3,)]
@@ -307,6 +308,10 @@ def _nn() -> list[Row]:
     ]
     rows += [
         row("_softmax", _F, fixed(torch.tensor([[-inf, -inf], [0.0, -inf]])), 1, False),
+        *(
+            row(op, _F, fixed(torch.tensor([[0.0, nan, 1.0], [inf, 0.0, inf], [1.0, -inf, 2.0]])), 1, False)
+            for op in ("_softmax", "_log_softmax")
+        ),
         row("_safe_softmax", _F, fixed(torch.tensor([[-inf, -inf], [0.0, -inf]])), 1, None),
     ]
     rows += [

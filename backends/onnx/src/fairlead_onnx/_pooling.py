@@ -114,17 +114,22 @@ def _refuse_partial_windows(
 
 @rule("aten._adaptive_avg_pool2d.default")
 def adaptive_avg_pool(c: Call) -> Ref:
-    """As two products with matrices of averages, one for each direction; a plain mean for a single output."""
+    """As the means of rows, and of columns: a product with a matrix of averages would spread a NaN over all of them."""
     w, x, rank = c.writer, c.tensor(0), c.rank(0)
     sizes = c.ints(1)
     if sizes == (1, 1):
         return reduce(w, "ReduceMean", x, (rank - 2, rank - 1))
-    rows, columns = c.static(0)[-2:]
     if 0 in c.static(0):
         raise Declined("pooling of an empty tensor")
-    left = _averages(w, rows, sizes[0], x.dtype)
-    right = w.op("Transpose", _averages(w, columns, sizes[1], x.dtype), perm=(1, 0))
-    return w.same("MatMul", w.same("MatMul", left, x), right)
+    for axis, size, count in zip((rank - 2, rank - 1), c.static(0)[-2:], sizes, strict=True):
+        if size != count:
+            x = w.op("Concat", *_means(w, x, axis, _adaptive_windows(size, count)), axis=axis)
+    return x
+
+
+def _means(w: Writer, x: Ref, axis: int, windows: list[tuple[int, int]]) -> list[Ref]:
+    slices = (w.op("Slice", x, w.ints(start), w.ints(end), w.ints(axis)) for start, end in windows)
+    return [reduce(w, "ReduceMean", part, (axis,)) for part in slices]
 
 
 @rule("aten._adaptive_avg_pool2d_backward.default")
@@ -138,12 +143,16 @@ def adaptive_avg_pool_backward(c: Call) -> Ref:
 
 
 def _averages(w: Writer, size: int, count: int, dtype: DType) -> Ref:
-    """The matrix whose row i averages the i-th window. Source: the start and end index of ATen's adaptive pooling."""
+    """The matrix whose row i averages the i-th window."""
     values: list[float] = []
-    for i in range(count):
-        start, end = i * size // count, -(-(i + 1) * size // count)
+    for start, end in _adaptive_windows(size, count):
         values += [1 / (end - start) if start <= j < end else 0.0 for j in range(size)]
     return w.const(values, dtype, (count, size))
+
+
+def _adaptive_windows(size: int, count: int) -> list[tuple[int, int]]:
+    """Where each window starts and ends. Source: the start and end index of ATen's adaptive pooling."""
+    return [(i * size // count, -(-(i + 1) * size // count)) for i in range(count)]
 
 
 @rule("aten.avg_pool2d_backward.default")

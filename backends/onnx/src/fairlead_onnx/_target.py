@@ -27,8 +27,10 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     other integers are widened to one of them, and halves are always computed in f32. ``declined``: ops of the IR that
     it is slow or wrong at, with the reason. ``drops_nan``: ONNX ops of one operand or of equals that make a number of
     a NaN. ``reduces_from_finite``: its reductions to an extremum start from the largest finite number, so that they
-    miss an infinity. ``coarse``: ONNX ops whose results are right to a unit of their range only, so that small ones are
-    lost. ``readable``: element types that it takes as inputs only, to convert them at once.
+    miss an infinity. ``partial_rows``: in a row with a NaN or an infinity, its softmax makes NaN of some elements only.
+    ``casts_truth``: its conversion to bool makes True of all integers but 0. ``avoided``: ONNX ops that it gets wrong,
+    and that are written in others. ``coarse``: ONNX ops whose results are lost where they are very small or very large.
+    ``readable``: element types that it takes as inputs only, to convert them at once.
     """
 
     name: str
@@ -39,5 +41,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     declined: Mapping[str, str] = {}
     drops_nan: frozenset[str] = frozenset()
     reduces_from_finite: bool = False
+    partial_rows: bool = False
+    casts_truth: bool = True
+    avoided: frozenset[str] = frozenset()
     coarse: frozenset[str] = frozenset()
     readable: frozenset[DType] = frozenset()

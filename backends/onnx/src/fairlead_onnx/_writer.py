@@ -118,6 +118,13 @@ class Writer:
             out = self.op("Where", self.op("IsNaN", ref, dtype=DType.bool), ref, out, dtype=out.dtype)
         return out
 
+    def abs(self, x: Ref) -> Ref:
+        """The magnitude of each element, by a comparison where the runtime's own cannot be trusted."""
+        if "Abs" not in self.target.avoided:
+            return self.same("Abs", x)
+        zero = self.number(0.0 if x.dtype.is_floating else 0, x.dtype)
+        return self.select(self.same("Less", zero, x, result=DType.bool), x, self.same("Sub", zero, x))
+
     def same_axes(self, op: str, x: Ref, axes: tuple[int, ...], keep: bool) -> Ref:
         """A reduction over ``axes``, widened as in `same`."""
         wide = self.kernel_dtype(op, x.dtype)
@@ -162,8 +169,11 @@ class Writer:
         """The same numbers in another element type, converted as torch does."""
         if ref.dtype == dtype:
             return ref
-        if dtype is DType.bool and ref.dtype.is_floating:
-            return self.op("Not", self.op("Equal", ref, self.number(0.0, ref.dtype), dtype=DType.bool))
+        if dtype is DType.bool and (ref.dtype.is_floating or not self.target.casts_truth):
+            zero = self.number(0.0 if ref.dtype.is_floating else 0, ref.dtype)
+            if ref.dtype.is_floating:
+                return self.op("Not", self.op("Equal", ref, zero, dtype=DType.bool))
+            return self.op("Not", self.same("Equal", ref, zero, result=DType.bool))
         if (
             ref.dtype.is_floating and dtype is DType.u8
         ):  # torch goes through a wide integer, so that negative numbers wrap

@@ -44,10 +44,9 @@ class OpenVINOBackend:
         from fairlead_openvino._limits import refusal
         from fairlead_openvino._target import TARGET
 
-        reason = refusal(node)
-        if reason is not None:
-            return Support.no(reason)
-        return fairlead_onnx.supports(node, target=TARGET)
+        support = fairlead_onnx.supports(node, target=TARGET)
+        reason = refusal(node) if support.accepted else None  # of a node that is known to be a call of its op
+        return support if reason is None else Support.no(reason)
 
     def compile(self, graph: Graph, options: OpenVINOOptions, constants: Mapping[int, torch.Tensor], /) -> Executable:
         """A compiled model whose weights are the tensors of ``constants``, by reference."""

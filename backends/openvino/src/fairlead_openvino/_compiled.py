@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -53,6 +54,7 @@ def compile_graph(graph: Graph, options: OpenVINOOptions, constants: Mapping[int
         weights += [held, constant]
         parameter.output(0).replace(constant.output(0))
         model.remove_parameter(parameter)
+    _divide_exactly(model)
     compiled = _core().compile_model(model, options.device, _properties(options))
     inputs = {name: i for i, port in enumerate(compiled.inputs) for name in port.get_names()}
     outputs = {name: i for i, port in enumerate(compiled.outputs) for name in port.get_names()}
@@ -65,6 +67,28 @@ def compile_graph(graph: Graph, options: OpenVINOOptions, constants: Mapping[int
         tuple(outputs[name] for name in lowered.outputs),
         tuple(weights),
     )
+
+
+def _divide_exactly(model: openvino.Model) -> None:
+    """Keep the plugin from turning a / b into a * (1 / b), which rounds twice.
+
+    The mark is that of `ov::disable_divide_conversion`, which has no name in Python. A division by or of a constant
+    that the plugin fuses into what computes the other operand is wrong with it (defects/edges.py), and by a power of
+    two the product is as exact, and faster.
+    """
+    for node in model.get_ops():
+        if node.get_type_name() != "Divide":
+            continue
+        dividend, divisor = (node.input_value(i).get_node() for i in range(2))
+        varies = not (isinstance(dividend, Constant) or isinstance(divisor, Constant))
+        if varies or (dividend.get_type_name() in ("Parameter", "Convert") and not _is_power_of_two(divisor)):
+            node.get_rt_info()["nonconvertable_divide_0"] = True
+
+
+def _is_power_of_two(node: Any) -> bool:
+    if not isinstance(node, Constant) or math.prod(node.shape) != 1:
+        return False
+    return abs(math.frexp(float(node.data.item()))[0]) == 0.5
 
 
 def ov_tensor(tensor: torch.Tensor) -> openvino.Tensor:
