@@ -8,6 +8,8 @@ MODELS ?= bert resnet50
 LEVEL ?= L4
 JUDGED := eager inductor onnxrt openvino
 REACHED := eager
+SAMPLED := inductor
+SAMPLE := 8/16
 
 .PHONY: help setup test lint unit inference demo bench conform matrix pack zoo mutants fix api docs vendor wheels clean
 .DEFAULT_GOAL := help
@@ -31,8 +33,9 @@ demo: .venv/.ready    ## compare real models through every backend that is ready
 bench: .venv/.ready    ## the measurements behind the numbers in the documentation
 	$(BIN)/python benchmarks/compare.py
 
-inference: .venv/.ready    ## core inference on each of our backends that has reached it
+inference: .venv/.ready    ## core inference on each of our backends that has reached it; a sample on those that compile for long
 	$(MAKE) conform LEVEL=L1 JUDGED="$(REACHED)"
+	for b in $(SAMPLED); do $(BIN)/fairlead-conformance run $$b --level L1 --shard $(SAMPLE) --seed 0 --report reports/$$b-sample || exit 1; done
 
 conform: .venv/.ready    ## the conformance suite on each of our backends, in full or to LEVEL; reports in reports/
 	failed=; for b in $(JUDGED); do $(BIN)/fairlead-conformance run $$b --level $(LEVEL) --report reports/$$b || failed="$$failed $$b"; done; \
