@@ -9,7 +9,7 @@ import time
 
 import torch
 
-from conformance.tests.zoo import _mutants, _score
+from conformance.tests.zoo import _changes, _mutants, _score
 from conformance.tests.zoo._fault import Fault
 from conformance.tests.zoo._judged import killed
 from conformance.tests.zoo._zoo import ZOO
@@ -49,11 +49,14 @@ def zoo(names: list[str]) -> int:
 def mutants(count: int, seconds: float, shard: str) -> int:
     """Judge mutants, going on where the log ends; writes the page of all that the log has. Returns 0."""
     part, parts = map(int, shard.split("/"))
-    _mutants.run(_mutants.sample(count)[part - 1 :: parts], _LOG, seconds)
-    found = _mutants.read(_LOG)
+    wanted = _mutants.sample(count)
+    _mutants.run(wanted[part - 1 :: parts], _LOG, seconds)
+    names = {mutant.name for mutant in wanted}
+    found = {name: told for name, told in _mutants.read(_LOG).items() if name in names}
     alive = sorted(name for name, told in found.items() if told == _mutants.SURVIVES)
     killed = Figure(part=len(found) - len(alive), whole=len(found))
-    _score.MUTANTS.write_text(_score.mutants_page(killed, alive))
+    same = [(_changes.SAME[rule], count) for rule, count in sorted(_mutants.same().items())]
+    _score.MUTANTS.write_text(_score.mutants_page(killed, alive, same))
     _score.write(importlib.metadata.version("fairlead-conformance"), mutants=killed)
     print(f"killed {killed.part} of {killed.whole} ({killed:.1%})")
     return 0

@@ -88,17 +88,18 @@ def _table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]])
     return [f"## {title}", "", f"| {' | '.join(columns)} |", "|" + "---|" * len(columns), *lines, ""]
 
 
-def mutants_page(killed: Figure, alive: Sequence[str]) -> str:
-    """The mutants that survive, as Markdown."""
+def mutants_page(killed: Figure, alive: Sequence[str], same: Sequence[tuple[str, int]]) -> str:
+    """The mutants that survive, as Markdown. ``same``: why changes are no mutants, and of how many that is true."""
     lines = [
         "# Mutants of the reference interpreter",
         "",
         "Made by `make mutants`: one operator, constant, flag or call of one rule is changed at a time, and runs cases",
-        "of the rule's ops, at most 120 and for at most four seconds, until one fails. Mutants that mean the same as",
-        "the original are not left out, so the share is a lower bound.",
+        "of the rule's ops, at most 120 and for at most four seconds of the processor's time, until one fails. What",
+        "means the same as the original without a rule below telling so survives: the share is a lower bound.",
         "",
         f"**Killed: {killed.part} of {killed.whole} ({killed:.1%}).**",
         "",
+        *_table("Changes that are no mutants", ("because they provably mean the same", "changes"), same),
         *_table("Survivors", ("where and what",), [(f"`{name}`",) for name in alive]),
     ]
     return "\n".join(lines).rstrip() + "\n"

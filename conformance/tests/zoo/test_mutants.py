@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 
-from conformance.tests.zoo import _mutants
+from conformance.tests.zoo import _changes, _mutants
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -26,3 +28,13 @@ def test_most_of_a_sample_are_killed() -> None:
     sample = _mutants.sample(10, seed=1)
     killed = [_mutants.judged(mutant) is not None for mutant in sample]
     assert sum(killed) >= 6
+
+
+def test_changes_that_mean_the_same_are_no_mutants() -> None:
+    code = "np.maximum(a, b); np.reshape(x, (-1, 2)); c = 0.0; (a - b) ** 2; abs(a - b); np.subtract(a, b); a - b"
+    changes = _changes.Changes()
+    changes.visit(ast.parse(code))
+    assert changes.same == {"symmetric": 1, "reshaped": 1, "unchanged": 1, "squared": 2}
+    assert [what for _, what in changes.found].count("arguments exchanged") == 2
+    assert [what for _, what in changes.found].count("operands exchanged") == 1
+    assert changes.same.keys() == _changes.SAME.keys()
