@@ -2,11 +2,13 @@
 
 from fairlead_conformance._families._directed import (
     _arithmetic,
+    _gradients,
     _indexing,
     _integers,
     _neural,
     _reductions,
     _shapes,
+    _special,
     _windows,
 )
 from fairlead_conformance._families._directed._row import Row
@@ -15,11 +17,13 @@ __all__ = ["ROWS", "Row"]
 
 ROWS: tuple[Row, ...] = (
     *_arithmetic.ROWS,
+    *_gradients.ROWS,
     *_indexing.ROWS,
     *_integers.ROWS,
     *_neural.ROWS,
     *_reductions.ROWS,
     *_shapes.ROWS,
+    *_special.ROWS,
     *_windows.ROWS,
 )
 """All of them."""

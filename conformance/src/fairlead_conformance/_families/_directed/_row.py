@@ -20,6 +20,7 @@ __all__ = [
     "Row",
     "b1",
     "bf16",
+    "c64",
     "f16",
     "f32",
     "f64",
@@ -108,6 +109,7 @@ def _tensor(dtype: torch.dtype, *values: Any) -> torch.Tensor:
 
 f16 = functools.partial(_tensor, torch.float16)
 f32 = functools.partial(_tensor, torch.float32)
+c64 = functools.partial(_tensor, torch.complex64)
 f64 = functools.partial(_tensor, torch.float64)
 bf16 = functools.partial(_tensor, torch.bfloat16)
 i8 = functools.partial(_tensor, torch.int8)
