@@ -27,8 +27,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 
     ``level``: the first level that has it. ``needs``: capabilities without which the backend declines it, by the names
     of `fairlead.backend.Capabilities`' flags, and ``dtypes`` of the IR likewise. ``ops``: ops of the IR that it is
-    about. ``cost``: expected seconds, by which shards are balanced. ``mandatory``: a backend that claims the level may
-    not decline it, nor list it as a known failure.
+    about. ``cost``: expected seconds, by which shards are balanced and timeouts lengthened. ``mandatory``: a backend
+    that claims the level may not decline it, nor list it as a known failure.
 
     >>> Case(id="graph/passthrough/f32/s000", level=Level.L1).family
     'graph'

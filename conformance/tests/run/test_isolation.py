@@ -77,10 +77,10 @@ def test_a_compiler_that_is_ended_may_take_away_its_half_written_file(
     assert logged()["find_no_half_file"].status is Status.PASS_NATIVE
 
 
-def test_only_the_beginning_is_given_more_time(conform: Conform, tmp_path: Path) -> None:
-    conform(("wait", "wait"), "--workers", "1", "--timeout", "2s", wait="4")
+def test_the_beginning_and_costly_cases_alone_are_given_more_time(conform: Conform, tmp_path: Path) -> None:
+    conform(("wait", "wait", "costly_wait"), "--workers", "1", "--timeout", "2s", wait="4")
     statuses = [result.status for result in read_report(tmp_path / "out/report.json").results]
-    assert statuses == [Status.PASS_NATIVE, Status.FAIL_TIMEOUT]
+    assert statuses == [Status.PASS_NATIVE, Status.FAIL_TIMEOUT, Status.PASS_NATIVE]
 
 
 def _left(tmp_path: Path) -> list[str]:

@@ -89,6 +89,8 @@ def find_no_half_file():
 def wait():
     time.sleep(float(os.environ.get("WAIT", "0")))
 
+costly_wait = wait
+
 def behave():
     pass
 
@@ -125,7 +127,15 @@ NAMES = {names!r}
 
 
 def cases():
-    return [Case(id=f"acts/{{name}}/f32/s{{n:03}}", level=Level.L1, dtypes=("f32",)) for n, name in enumerate(NAMES)]
+    return [
+        Case(
+            id=f"acts/{{name}}/f32/s{{n:03}}",
+            level=Level.L1,
+            dtypes=("f32",),
+            cost=5.0 if name.startswith("costly") else 0.05,
+        )
+        for n, name in enumerate(NAMES)
+    ]
 
 
 def run(case, subject, seen):

@@ -184,7 +184,8 @@ class Pool:
                 return math.inf
             case Phase.busy:
                 assert self._cold_until is not None
-                return max(timeout, self._cold_until - process.since)
+                assert process.case is not None
+                return max(timeout * max(process.case.cost, 1.0), self._cold_until - process.since)
             case Phase.ending:
                 return LEAVE
 

@@ -56,7 +56,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """One run. The first group decides what is found; the second only how.
 
     ``families``, ``expression`` (as pytest's ``-k``) and ``ids`` narrow the level's cases down; a run of fewer than
-    all is never complete. ``timeout`` in seconds, for each case; ``memory`` in bytes, for a worker with its children.
+    all is never complete. ``timeout`` in seconds, for each case, and as many times that as it is expected to take
+    seconds; ``memory`` in bytes, for a worker with its children.
     After ``losses`` cases in a row that ended their process, the rest is not run.
     ``workers`` of 0 is one for each core; ``threads`` of 0 shares the cores out among them.
     """
