@@ -151,11 +151,18 @@ def _normalised(c: Call, op: str) -> Ref:
     if c.rank(0) == 0:  # one or zero, or a NaN
         difference = w.same("Sub", x, x)
         return w.same("Exp", difference) if op == "Softmax" else difference
+    if op == "LogSoftmax" and x.dtype not in w.target.kernels.get(op, {x.dtype}):
+        return _log_softmax(w, x, c.axis(1))
     out = w.same(op, x, axis=c.axis(1))
     if not w.target.partial_rows:
         return out
     total = reduce(w, "ReduceSum", out if op == "Softmax" else w.op("Exp", out), (c.axis(1),))  # 1 or not finite
     return w.same("Add", out, w.same("Sub", total, total))
+
+
+def _log_softmax(w: Writer, x: Ref, axis: int) -> Ref:
+    centred = w.same("Sub", x, reduce(w, "ReduceMax", x, (axis,)))
+    return w.same("Sub", centred, w.same("Log", reduce(w, "ReduceSum", w.same("Exp", centred), (axis,))))
 
 
 def normal_cdf(w: Writer, x: Ref) -> Ref:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairlead.ir import DType
+from fairlead.ir import DType, TensorType, Value
 from fairlead_onnx._call import Call, Rule
 from fairlead_onnx._exponentials import root
 from fairlead_onnx._logic import is_nan, is_nonzero
@@ -133,12 +133,23 @@ def div_mode(c: Call) -> Ref:
     if mode not in ("trunc", "floor"):
         raise Declined(f"{c.node.op} rounded by {mode!r}")
     if c.dtype.is_floating:
-        return (
-            truncate(c.writer, div(c))
-            if mode == "trunc"
-            else _floor_divide(c.writer, c.exact(0, c.dtype), c.exact(1, c.dtype))
-        )
+        step = c.out.dtype if _rounds_each_step(c) else c.dtype
+        a, b = c.exact(0, c.dtype), c.exact(1, c.dtype)
+        if mode == "floor":
+            return _floor_divide(c.writer, a, b, step)
+        return truncate(c.writer, c.writer.rounded(c.writer.same("Div", a, b), step))
     return _divide_integers(c, _divisor(c), floor=mode == "floor")
+
+
+def _rounds_each_step(c: Call) -> bool:
+    """Whether eager rounds a quotient of halves before it is made whole: not by a single number.
+
+    Source: div_trunc_kernel and div_floor_kernel in ATen/native/cpu/BinaryOpsKernel.cpp.
+    """
+    divisor = c.args[1]
+    return (
+        isinstance(divisor, Value) and isinstance(divisor.type, TensorType) and set(divisor.type.shape) - {1} != set()
+    )
 
 
 def _divide_integers(c: Call, divisor: int, *, floor: bool) -> Ref:
@@ -157,13 +168,16 @@ def _divisor(c: Call) -> int:
     raise Declined("integer division by a tensor: eager raises on a zero, an ONNX kernel does not")
 
 
-def _floor_divide(w: Writer, a: Ref, b: Ref) -> Ref:
-    """Python's ``//`` for floats, which is not the floor of the quotient. Source: c10::div_floor_floating."""
+def _floor_divide(w: Writer, a: Ref, b: Ref, step: DType) -> Ref:
+    """Python's ``//`` for floats, which is not the floor of the quotient, each result rounded to ``step``.
+
+    Source: c10::div_floor_floating.
+    """
     zero, one = w.number(0.0, a.dtype), w.number(1.0, a.dtype)
-    quotient = w.same("Div", a, b)
+    quotient = w.rounded(w.same("Div", a, b), step)
     mod = w.same("Mod", a, b, fmod=1)
-    whole = w.same("Div", w.same("Sub", a, mod), b)
-    whole = w.select(_sign_differs(w, mod, b), w.same("Sub", whole, one), whole)
+    whole = w.rounded(w.same("Div", w.rounded(w.same("Sub", a, mod), step), b), step)
+    whole = w.select(_sign_differs(w, mod, b), w.rounded(w.same("Sub", whole, one), step), whole)
     low = w.same("Floor", whole)
     up = w.same("Greater", w.same("Sub", whole, low), w.number(0.5, a.dtype), result=DType.bool)
     low = w.select(up, w.same("Add", low, one), low)

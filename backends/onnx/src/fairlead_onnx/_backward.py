@@ -8,6 +8,7 @@ from fairlead.ir import DType
 from fairlead.ir.dims import product
 from fairlead_onnx._activations import normal_cdf, normal_density, tanh_of_gelu
 from fairlead_onnx._call import Call
+from fairlead_onnx._exponentials import sigmoid_of
 from fairlead_onnx._norms import as_channels
 from fairlead_onnx._reductions import reduce
 from fairlead_onnx._rules import rule
@@ -36,7 +37,7 @@ def gelu_backward(c: Call) -> Ref:
 def silu_backward(c: Call) -> Ref:
     w, grad, x = c.writer, c.tensor(0, c.dtype), c.tensor(1, c.dtype)
     one = w.number(1.0, x.dtype)
-    gate = w.same("Sigmoid", x)
+    gate = sigmoid_of(w, x)
     slope = w.same("Add", one, w.same("Mul", x, w.same("Sub", one, gate)))
     return w.same("Mul", grad, w.same("Mul", gate, slope))
 
@@ -117,7 +118,7 @@ def softplus_backward(c: Call) -> Ref:
     w, grad, x = c.writer, c.tensor(0, c.dtype), c.tensor(1, c.dtype)
     scaled = w.same("Mul", x, c.tensor(2, x.dtype))
     linear = w.same("Greater", scaled, c.tensor(3, x.dtype), result=DType.bool)
-    return w.select(linear, grad, w.same("Mul", grad, w.same("Sigmoid", scaled)))
+    return w.select(linear, grad, w.same("Mul", grad, sigmoid_of(w, scaled)))
 
 
 @rule("aten.native_dropout_backward.default")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias, cast
 
@@ -177,7 +178,18 @@ def _natural(value: bool | int | float) -> DType:
 def _as(value: bool | int | float, dtype: DType) -> bool | int | float:
     if dtype is DType.bool:
         return bool(value)
-    return float(value) if dtype.is_floating else int(value)
+    if dtype.is_floating:
+        return float(value)
+    if not math.isfinite(value):
+        raise Declined(f"{value} as an integer")
+    return _wrapped(int(value), dtype)
+
+
+def _wrapped(value: int, dtype: DType) -> int:
+    """What is left of an integer in the bits of its type, as C++ converts it: -1 is the largest byte."""
+    bits = 8 * dtype.itemsize
+    low = 0 if dtype in (DType.u8, DType.u16, DType.u32, DType.u64) else -(1 << bits - 1)
+    return (value - low) % (1 << bits) + low
 
 
 def _kind(dtype: DType) -> int:

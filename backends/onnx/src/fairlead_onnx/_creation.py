@@ -5,7 +5,7 @@ from __future__ import annotations
 from fairlead.ir import DType
 from fairlead_onnx._call import Call, as_dim
 from fairlead_onnx._rules import rule
-from fairlead_onnx._writer import Ref, Writer
+from fairlead_onnx._writer import Declined, Ref, Writer, computed
 
 __all__ = ["filled", "iota"]
 
@@ -45,13 +45,26 @@ def filled(w: Writer, value: Ref, shape: tuple[int | str, ...]) -> Ref:
 
 @rule("aten.arange.start_step")
 def arange(c: Call) -> Ref:
-    """``start + step * i``: the count comes from the type, since a runtime counts floats by other rules than torch."""
-    w, dtype = c.writer, c.dtype
+    """``start + step * i``: the count comes from the type, since a runtime counts floats by other rules than torch.
+
+    Whole numbers are counted as integers, which have no -0. Source of the other types: at::acc_type on the CPU.
+    """
+    w, start, step = c.writer, c.args[0], c.args[2]
+    dtype = DType.i64 if not c.dtype.is_floating or _is_whole(start, step) else _accumulated(c.out.dtype)
+    if dtype not in w.target.dtypes:
+        raise Declined(f"fractions counted in {dtype}, which {w.target.name} does not compute in")
     index = w.cast(iota(w, c.out.shape[0]), dtype)
-    start, step = c.args[0], c.args[2]
     if step != 1:
         index = w.same("Mul", index, c.operand(step, dtype))
-    return index if start == 0 else w.same("Add", index, c.operand(start, dtype))
+    return index if start == 0 and dtype is DType.i64 else w.same("Add", index, c.operand(start, dtype))
+
+
+def _is_whole(*numbers: object) -> bool:
+    return all(not isinstance(n, float) or (n.is_integer() and abs(n) < 2**53) for n in numbers)
+
+
+def _accumulated(dtype: DType) -> DType:
+    return DType.f64 if dtype is DType.f32 else computed(dtype)
 
 
 @rule("aten.arange.default")

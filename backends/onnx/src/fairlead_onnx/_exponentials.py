@@ -10,7 +10,7 @@ from fairlead_onnx._logic import is_infinite, is_nonzero
 from fairlead_onnx._rules import rule
 from fairlead_onnx._writer import Declined, Ref, Writer
 
-__all__ = ["root", "softplus_of"]
+__all__ = ["root", "sigmoid_of", "softplus_of"]
 
 _NEAR_THE_ENDS = (88.0, 1.0), (-86.0, -20.0)
 """Beyond which numbers the exponential of f32 is taken of another, and how far away that is."""
@@ -115,9 +115,12 @@ def expm1(c: Call) -> Ref:
 
 @rule("aten.sigmoid.default")
 def sigmoid(c: Call) -> Ref:
+    return sigmoid_of(c.writer, c.tensor(0, c.dtype))
+
+
+def sigmoid_of(w: Writer, x: Ref) -> Ref:
     """``1 / (1 + exp(-x))`` where the runtime's own is 0 for what is merely small, and its logarithm infinite."""
-    w, x = c.writer, c.tensor(0, c.dtype)
-    if "Sigmoid" not in w.target.coarse or x.dtype is not DType.f32:
+    if "Sigmoid" not in w.target.coarse:
         return w.same("Sigmoid", x)
     return w.same("Reciprocal", w.same("Add", w.same("Exp", w.same("Neg", x)), w.number(1.0, x.dtype)))
 

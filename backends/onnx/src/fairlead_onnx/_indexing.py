@@ -7,6 +7,7 @@ from typing import Any, cast
 from fairlead.ir import Dim, DType, Value
 from fairlead_onnx._call import Call
 from fairlead_onnx._creation import filled, iota
+from fairlead_onnx._logic import select
 from fairlead_onnx._rules import rule
 from fairlead_onnx._writer import Declined, Ref, Writer
 
@@ -159,7 +160,7 @@ def _single_mask(c: Call) -> Ref | None:
     extra = c.rank(0) - given[0].tensor.rank
     if extra:
         mask = w.op("Unsqueeze", mask, w.ints(*range(given[0].tensor.rank, c.rank(0))))
-    return w.select(mask, c.tensor(2, c.dtype), c.tensor(0))
+    return select(w, mask, c.tensor(2, c.dtype), c.tensor(0))
 
 
 def _updates(c: Call, first: int, index_shape: tuple[Dim, ...], rest: list[Dim]) -> Ref:

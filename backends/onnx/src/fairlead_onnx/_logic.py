@@ -9,7 +9,7 @@ from fairlead_onnx._call import Call, Rule, promoted
 from fairlead_onnx._rules import rule
 from fairlead_onnx._writer import Ref, Writer, computed
 
-__all__ = ["extremum", "is_infinite", "is_nan", "is_nonzero"]
+__all__ = ["extremum", "is_infinite", "is_nan", "is_nonzero", "select"]
 
 
 def _comparison(op: str) -> Rule:
@@ -113,12 +113,26 @@ def _ordered(low: object, high: object) -> bool:
 
 @rule("aten.where.self")
 def where(c: Call) -> Ref:
-    return c.writer.select(c.tensor(0, DType.bool), c.tensor(1, c.dtype), c.tensor(2, c.dtype))
+    return select(c.writer, c.tensor(0, DType.bool), c.tensor(1, c.dtype), c.tensor(2, c.dtype))
 
 
 @rule("aten.masked_fill.Scalar", "aten.masked_fill.Tensor")
 def masked_fill(c: Call) -> Ref:
-    return c.writer.select(c.tensor(1, DType.bool), c.tensor(2, c.dtype), c.tensor(0, c.dtype))
+    return select(c.writer, c.tensor(1, DType.bool), c.tensor(2, c.dtype), c.tensor(0, c.dtype))
+
+
+def select(w: Writer, condition: Ref, yes: Ref, no: Ref) -> Ref:
+    """As `Writer.select`, and with the sign of every zero.
+
+    Of two tensors, where the runtime loses it in ``yes``, the product of each with ones in the places of the other.
+    """
+    if not w.target.where_drops_sign or not w.may_be_negative_zero(yes):
+        return w.select(condition, yes, no)
+    otherwise = w.op("Xor", condition, w.number(True, DType.bool))  # ONNX Runtime undoes a Not in front of a Where
+    if not w.may_be_negative_zero(no):
+        return w.select(otherwise, no, yes)
+    one = w.number(1.0, yes.dtype)
+    return w.same("Mul", w.select(otherwise, one, yes), w.select(condition, one, no))
 
 
 def _logical(op: str) -> Rule:

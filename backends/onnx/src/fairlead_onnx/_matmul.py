@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairlead.ir import TensorType
+from fairlead.ir import DType, TensorType
 from fairlead.ir.dims import product
 from fairlead_onnx._call import Call
 from fairlead_onnx._rules import rule
@@ -16,7 +16,8 @@ def matmul(w: Writer, a: Ref, b: Ref, *, ta: bool = False, tb: bool = False, alp
 
     One fused op where the runtime has it.
     """
-    if w.target.contrib and (ta or tb or alpha != 1.0):
+    single = a.dtype is DType.f32 or alpha == 1.0  # the factor of a fused product is an attribute, in f32
+    if w.target.contrib and single and (ta or tb or alpha != 1.0):
         w.kernel_dtype("FusedMatMul", a.dtype)
         return w.op("FusedMatMul", a, b, domain=CONTRIB, alpha=float(alpha), transA=int(ta), transB=int(tb))
     perm = (*range(rank - 2), rank - 1, rank - 2)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import cast
 
 from fairlead.ir import DType
 from fairlead.ir.dims import product
 from fairlead_onnx._call import Call
-from fairlead_onnx._creation import filled
+from fairlead_onnx._creation import filled, iota
+from fairlead_onnx._logic import is_nan
 from fairlead_onnx._reductions import reduce
 from fairlead_onnx._rules import rule
 from fairlead_onnx._writer import Declined, Ref, Writer
@@ -23,15 +25,39 @@ def max_pool(c: Call) -> tuple[Ref | None, ...]:
     ends = _end_pads(c, kernel, stride, padding, dilation, space)
     x = c.tensor(0)
     w.kernel_dtype("MaxPool", x.dtype)
-    dtypes = [x.dtype, DType.i64] if c.wants(1) else [x.dtype]
-    refs = w.ops(
-        "MaxPool", x, dtypes=dtypes, kernel_shape=kernel, strides=stride, pads=(*padding, *ends), dilations=dilation
-    )
-    if not c.wants(1):
-        return refs[0], None
+
+    def pooled(y: Ref, *dtypes: DType) -> tuple[Ref, ...]:
+        pads = (*padding, *ends)
+        return w.ops("MaxPool", y, dtypes=dtypes, kernel_shape=kernel, strides=stride, pads=pads, dilations=dilation)
+
+    refs = pooled(x, x.dtype, *([DType.i64] if c.wants(1) else []))
     plane = product(c.type(0).shape[-space:])  # ONNX counts through the whole batch, torch within a channel
     size = w.number(plane, DType.i64) if isinstance(plane, int) else w.scalar(w.dim(plane))
-    return refs[0], w.same("Mod", refs[1], size)
+    values, places = refs[0], w.same("Mod", refs[1], size) if c.wants(1) else None
+    if "MaxPool" not in w.target.drops_nan:
+        return values, places
+    (last,) = pooled(_numbered_nans(c, space), x.dtype)
+    hit = w.same("Less", w.number(0.0, last.dtype), last, result=DType.bool)
+    values = w.select(hit, w.number(math.nan, x.dtype), values)
+    if places is not None:
+        places = w.select(hit, w.cast(w.same("Sub", last, w.number(1.0, last.dtype)), DType.i64), places)
+    return values, places
+
+
+def _numbered_nans(c: Call, space: int) -> Ref:
+    """1 more than the place within its channel of each NaN, and 0 elsewhere: in a window, torch takes the last NaN.
+
+    Where nobody asks for the places, 1 for each NaN.
+    """
+    w, x = c.writer, c.tensor(0)
+    number = w.number(1.0, x.dtype)
+    if c.wants(1):
+        plane = product(c.type(0).shape[-space:])
+        if isinstance(plane, int) and plane >= 2**24:
+            raise Declined("the places of the largest in a plane that f32 cannot count")
+        counted = w.same("Add", w.cast(iota(w, plane), x.dtype), number)
+        number = w.reshape(counted, c.type(0).shape[-space:])
+    return w.select(is_nan(w, x), number, w.number(0.0, x.dtype))
 
 
 def _space(c: Call) -> int:
@@ -134,20 +160,46 @@ def _means(w: Writer, x: Ref, axis: int, windows: list[tuple[int, int]]) -> list
 
 @rule("aten._adaptive_avg_pool2d_backward.default")
 def adaptive_avg_pool_backward(c: Call) -> Ref:
-    w, grad = c.writer, c.tensor(0)
+    w, grad, rank = c.writer, c.tensor(0), c.rank(0)
     if 0 in c.static(0):
         raise Declined("pooling of an empty tensor")
-    (rows, columns), (high, wide) = c.static(1)[-2:], c.static(0)[-2:]
-    left = w.op("Transpose", _averages(w, rows, high, grad.dtype), perm=(1, 0))
-    return w.same("MatMul", w.same("MatMul", left, grad), _averages(w, columns, wide, grad.dtype))
+    windows = {
+        axis: [list(range(*window)) for window in _adaptive_windows(c.static(1)[axis], c.static(0)[axis])]
+        for axis in (rank - 2, rank - 1)
+    }
+    for axis, places in windows.items():
+        grad = w.same("Div", grad, _lengths(w, places, rank - 1 - axis, grad.dtype))
+    for axis, places in windows.items():
+        grad = _summed_groups(w, grad, axis, _inverted(places, c.static(1)[axis]))
+    return grad
 
 
-def _averages(w: Writer, size: int, count: int, dtype: DType) -> Ref:
-    """The matrix whose row i averages the i-th window."""
-    values: list[float] = []
-    for start, end in _adaptive_windows(size, count):
-        values += [1 / (end - start) if start <= j < end else 0.0 for j in range(size)]
-    return w.const(values, dtype, (count, size))
+def _inverted(windows: list[list[int]], size: int) -> list[list[int]]:
+    """The windows of each place."""
+    return [[i for i, window in enumerate(windows) if place in window] for place in range(size)]
+
+
+def _summed_groups(w: Writer, x: Ref, axis: int, groups: list[list[int]]) -> Ref:
+    """The sum of each group of places along an axis, groups of one size at a time.
+
+    A product with a matrix of zeros and ones would bring a NaN or an infinity into every group.
+    """
+    parts: list[Ref] = []
+    order: list[int] = []
+    for length in sorted({len(g) for g in groups}):
+        chosen = [i for i, g in enumerate(groups) if len(g) == length]
+        order += chosen
+        places = w.const([p for i in chosen for p in groups[i]], DType.i64, (len(chosen), length))
+        parts.append(reduce(w, "ReduceSum", w.op("Gather", x, places, axis=axis), (axis + 1,), keep=False))
+    if len(parts) == 1:
+        return parts[0]
+    together = w.op("Concat", *parts, axis=axis)
+    return w.op("Gather", together, w.ints(*(order.index(i) for i in range(len(groups)))), axis=axis)
+
+
+def _lengths(w: Writer, windows: list[list[int]], behind: int, dtype: DType) -> Ref:
+    """The length of each window along an axis with ``behind`` others behind it."""
+    return w.const([float(len(g)) for g in windows], dtype, (len(windows), *[1] * behind))
 
 
 def _adaptive_windows(size: int, count: int) -> list[tuple[int, int]]:

@@ -22,6 +22,22 @@ def reduce(w: Writer, op: str, x: Ref, axes: tuple[int, ...], *, keep: bool = Tr
     return w.same_axes(op, x, axes, keep) if axes else x
 
 
+_LONG = 8192
+"""Sums of more terms are taken in two steps where the runtime adds serially. Norms, which it fuses, have fewer."""
+
+
+def _reduced_long(c: Call, op: str, x: Ref, axes: tuple[int, ...], *, keep: bool) -> Ref:
+    """A sum or mean of the first operand: of a long dimension as that of parts, which rounds less."""
+    w, shape = c.writer, c.type(0).shape
+    size = shape[axes[0]] if len(axes) == 1 else None
+    if not w.target.sums_serially or not isinstance(size, int) or size <= _LONG:
+        return reduce(w, op, x, axes, keep=keep)
+    (axis,) = axes
+    count = next(n for n in range(math.isqrt(size), 0, -1) if size % n == 0)
+    parts = w.reshape(x, (*shape[:axis], count, size // count, *shape[axis + 1 :]))
+    return reduce(w, op, reduce(w, op, parts, (axis + 1,), keep=False), axes, keep=keep)
+
+
 def everywhere(w: Writer, truth: Ref, axes: tuple[int, ...], *, keep: bool = True) -> Ref:
     """Whether a condition holds all along ``axes``."""
     return w.cast(reduce(w, "ReduceMin", w.cast(truth, DType.i32), axes, keep=keep), DType.bool)
@@ -50,7 +66,7 @@ def _summed(c: Call, axes: tuple[int, ...], *, keep: bool) -> Ref:
     """
     w, x = c.writer, c.tensor(0, c.dtype)
     if x.dtype.is_floating:
-        return reduce(w, "ReduceSum", x, axes, keep=keep)
+        return _reduced_long(c, "ReduceSum", x, axes, keep=keep)
     x = w.cast(x, DType.i64)
     if c.type(0).dtype is not DType.i64:
         return w.cast(reduce(w, "ReduceSum", x, axes, keep=keep), c.dtype)
@@ -64,7 +80,7 @@ def mean(c: Call) -> Ref:
     if _is_empty(c):
         return filled(c.writer, c.operand(float("nan"), c.dtype), c.out.shape)
     axes = c.axes(1) if len(c.args) > 2 else tuple(range(c.rank(0)))
-    return reduce(c.writer, "ReduceMean", c.tensor(0, c.dtype), axes, keep=len(c.args) > 2 and _keep(c, 2))
+    return _reduced_long(c, "ReduceMean", c.tensor(0, c.dtype), axes, keep=len(c.args) > 2 and _keep(c, 2))
 
 
 @rule("aten.prod.dim_int", "aten.prod.default")

@@ -133,12 +133,27 @@ class Writer:
     def select(self, condition: Ref, yes: Ref, no: Ref) -> Ref:
         """``yes`` where the condition holds, ``no`` elsewhere, widened as in `same`.
 
-        ONNX Runtime's Where makes 0 of a -0 in ``yes``: a result whose zeros have a sign belongs into ``no``.
+        A runtime may make 0 of a -0 in ``yes``: a result whose zeros have a sign belongs into ``no``.
         """
         dtype = yes.dtype
         wide = self.kernel_dtype("Where", dtype)
         out = self.op("Where", condition, self.cast(yes, wide), self.cast(no, wide), dtype=wide)
         return self.cast(out, dtype)
+
+    def may_be_negative_zero(self, ref: Ref) -> bool:
+        """Whether a tensor may have a -0, as far as its producer tells."""
+        if not ref.dtype.is_floating:
+            return False
+        step = self.producer(ref)
+        if step is not None and step.op in ("Expand", "Reshape", "Unsqueeze"):
+            return self.may_be_negative_zero(Ref(step.inputs[0], ref.dtype))
+        constant = self._constant(ref)
+        if constant is not None:
+            return any(v == 0 and math.copysign(1.0, v) < 0 for v in constant.values)
+        return step is None or step.op not in _UNSIGNED
+
+    def _constant(self, ref: Ref) -> Constant | None:
+        return next((c for c in self.constants.values() if c.name == ref.name), None)
 
     def kernel_dtype(self, op: str, dtype: DType) -> DType:
         """The element type in which the runtime computes ``op`` exactly for values of ``dtype``."""
@@ -225,7 +240,7 @@ class Writer:
 
     def rename(self, ref: Ref, name: str) -> Ref:
         """The same tensor under another name; of a constant a copy, since OpenVINO fills one output of each."""
-        constant = next((c for c in self.constants.values() if c.name == ref.name), None)
+        constant = self._constant(ref)
         if constant is not None:
             ref = Ref(self._name(), ref.dtype)
             self.constants[ref.name] = constant._replace(name=ref.name)
@@ -261,6 +276,10 @@ _WIDER: dict[DType, tuple[DType, ...]] = {
     DType.i16: (DType.i32, DType.i64),
     DType.i32: (DType.i64,),
 }
+
+
+_UNSIGNED = frozenset({"Abs", "Exp", "Sigmoid", "Softmax"})
+"""Ops whose results have no -0."""
 
 
 def _bits(value: Number) -> object:
