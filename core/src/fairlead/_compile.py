@@ -19,12 +19,10 @@ from fairlead.errors import FairleadError, PluginError, RegistryError
 from fairlead.ir import Graph, Kind, Node, Role, TensorType, Value, verify
 from fairlead.partition import DRAWS, Assignment, Part, assign, split, verdict
 from fairlead.passes import (
-    canonicalize,
     decompose,
     eliminate_common_subexpressions,
     fold_constants,
     hoist,
-    recognize_composites,
     split_dropout,
     view_overwritten_inputs,
 )
@@ -120,7 +118,7 @@ class _Build:
         self.kind = captured.graph.kind
         self.name = f"{self.kind}_{index}"
         self.captured = captured
-        self.graph = self._prepared(captured.graph)
+        self.graph = self._prepared(captured.canonical)
 
     def program(self) -> Program:
         plan, placement = self._plan(self._static())
@@ -130,7 +128,6 @@ class _Build:
 
     def _prepared(self, graph: Graph) -> Graph:
         graph = msgspec.structs.replace(graph, name=self.name)
-        graph = recognize_composites(canonicalize(graph))
         origin = next((n.location for n in graph.nodes if n.location), None)
         _hook_calls.captured(graph, origin)
         passes = _hook_calls.passes(self.backend)

@@ -23,9 +23,14 @@ __all__ = ["Captured", "Sink", "capture"]
 
 
 class Captured(msgspec.Struct, frozen=True):
-    """A graph, the tensors of its own constants by input index, and which inputs can be watched for changes."""
+    """A graph, the tensors of its own constants by input index, and which inputs can be watched for changes.
+
+    ``graph`` has the ops and types that torch traced; ``canonical`` is the same with the same inputs and outputs in
+    canonical form, composites recognized.
+    """
 
     graph: Graph
+    canonical: Graph
     constants: dict[int, torch.Tensor]
     versioned: frozenset[int]
 
@@ -105,7 +110,7 @@ class _Capture:
         versioned = self._versioned if roles else frozenset()
         moved = frozenset(new for new, old in enumerate(fit.inputs) if old in versioned)
         constants = dict(zip(range(len(fit.inputs), len(fit.graph.inputs)), read.constants.values(), strict=True))
-        run = self._sink.graph(Captured(fit.graph, constants, moved))
+        run = self._sink.graph(Captured(fit.graph, fit.canonical, constants, moved))
         return resolving(run if fit.is_identity else _fitted(run, fit), gm, graph)
 
 

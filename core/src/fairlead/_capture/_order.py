@@ -20,13 +20,14 @@ __all__ = ["Arrangement", "arranged"]
 
 
 class Arrangement(NamedTuple):
-    """A graph, and how torch's call fits it.
+    """A graph, the same in canonical form, and how torch's call fits both.
 
     ``inputs`` has for each input of the graph, constants aside, the index of torch's; ``outputs`` for each of torch's
     outputs the index of the graph's.
     """
 
     graph: Graph
+    canonical: Graph
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
 
@@ -47,15 +48,19 @@ def arranged(graph: Graph, twins: Mapping[int, int], forward: Sequence[int] = ()
     inputs = _by_first_use(canonical, frozenset(twins))
     new = {old: index for index, old in enumerate(inputs)}
     order = _gradients(graph, forward) if forward else _outputs(graph, canonical, new)
-    symbols = tuple(msgspec.structs.replace(s, source=(new[s.source[0]], s.source[1])) for s in graph.symbols)
-    whole = msgspec.structs.replace(
-        graph,
-        inputs=tuple(graph.inputs[i] for i in inputs),
-        outputs=tuple(_moved(graph.outputs[i], new) for i in order.chosen),
-        symbols=symbols,
-    )
     given = tuple(i for i in inputs if graph.inputs[i].role is not Role.constant)
-    return Arrangement(whole, given, order.picks)
+    traced, canonical = (_permuted(g, new, order.chosen) for g in (graph, canonical))
+    return Arrangement(traced, canonical, given, order.picks)
+
+
+def _permuted(graph: Graph, new: Mapping[int, int], outputs: Sequence[int]) -> Graph:
+    """The graph with the inputs at new places, and only these of its outputs, in this order."""
+    return msgspec.structs.replace(
+        graph,
+        inputs=tuple(graph.inputs[i] for i in new),
+        outputs=tuple(_moved(graph.outputs[i], new) for i in outputs),
+        symbols=tuple(msgspec.structs.replace(s, source=(new[s.source[0]], s.source[1])) for s in graph.symbols),
+    )
 
 
 class _Order(NamedTuple):

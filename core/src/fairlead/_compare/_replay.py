@@ -17,6 +17,7 @@ from fairlead._models._fir import example_inputs, tensor_of
 from fairlead._registry import registry
 from fairlead.ir import Graph, TensorData, TensorType, Value
 from fairlead.ir._tensors import tensor_data
+from fairlead.passes import canonicalize, recognize_composites
 from fairlead.placement import Placement
 
 __all__ = ["OutputError", "Replay", "check_backend", "replay"]
@@ -98,7 +99,7 @@ def _tensor(value: Value, result: Any) -> object:
 def _run(graph: Graph, inputs: tuple[object, ...], backend: str, seed: int) -> tuple[list[object], Placement]:
     session = Session(Request(backend, fallback=("eager",)))
     tensors = frozenset(i for i, x in enumerate(inputs) if isinstance(x, torch.Tensor))
-    program = session.build(Captured(graph, {}, tensors))
+    program = session.build(Captured(graph, recognize_composites(canonicalize(graph)), {}, tensors))
     torch.manual_seed(seed)
     with torch.no_grad():
         results = list(program([x.clone() if isinstance(x, torch.Tensor) else x for x in inputs]))

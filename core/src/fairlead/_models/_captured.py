@@ -18,7 +18,6 @@ from fairlead._torch_types import TORCH_DTYPES
 from fairlead.errors import ArgumentError, CaptureError
 from fairlead.interpret import to_fx
 from fairlead.ir import DType, Graph, Kind, Role, verify
-from fairlead.passes import canonicalize, recognize_composites
 
 __all__ = ["CapturedGraphs", "capture_model", "mark", "with_dtype"]
 
@@ -46,8 +45,8 @@ class CapturedGraphs:
 
     def graph(self, captured: Captured) -> Callable[[list[Any]], Any]:
         """Keep a graph and let torch run it op by op, so that what comes after it is captured too."""
-        named = msgspec.structs.replace(captured.graph, name=f"{captured.graph.kind}_{len(self.graphs)}")
-        graph = verify(recognize_composites(canonicalize(named)))
+        name = f"{captured.graph.kind}_{len(self.graphs)}"
+        graph = verify(msgspec.structs.replace(captured.canonical, name=name))
         weights: dict[int, torch.Tensor] = {}
         self.graphs.append(graph)
         self.weights.append(weights)
