@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import shutil
@@ -15,6 +16,7 @@ import torch
 from mutants import mutants
 
 from fairlead._torch_types import TORCH_DTYPES
+from fairlead.errors import IRFormatError
 from fairlead.interpret import run
 from fairlead.ir import Graph, Value, diff, fingerprint, from_bytes, parse, read, to_bytes, to_text, write
 from tests.matrix import _corpus
@@ -27,7 +29,8 @@ from .conftest import REPOSITORY
 if TYPE_CHECKING:
     from tests.matrix._capture import Golden
 
-pytest.importorskip("transformers.integrations.moe", reason="registers an op that mixtral's graphs call")
+with contextlib.suppress(ImportError):
+    import transformers.integrations.moe  # noqa: F401 - registers ops that graphs of mixtral call
 
 INDEX = _corpus.load()
 RELEASE = ".".join(torch.__version__.split(".")[:2])
@@ -47,6 +50,11 @@ def test_a_golden_module_computes_what_it_did(name: str) -> None:
     entry = INDEX.files[name]
     graphs = _corpus.load_module(name).graphs
     for graph, inputs, outputs in zip(graphs, entry.inputs, entry.outputs, strict=True):
+        absent = next((n.op for n in graph.walk() if not is_here(n.op)), None)
+        if absent:
+            with pytest.raises(IRFormatError, match=f"FL601: the op {absent} does not exist here"):
+                run(graph, drawn(graph, inputs.split()))
+            continue
         found = tuple(map(summary, run(graph, drawn(graph, inputs.split()))))
         wrong = [
             (index, a, b)
@@ -54,6 +62,32 @@ def test_a_golden_module_computes_what_it_did(name: str) -> None:
             if not agree(a, b, dtype)
         ]
         assert not wrong, f"{graph.name} of torch {entry.torch}"
+
+
+def is_here(op: str) -> bool:
+    """Whether this torch, or a library that is loaded, has an op."""
+    namespace, name, overload = op.split(".")
+    if namespace in ("nn", "hop"):
+        return True
+    try:
+        torch._C._get_schema(f"{namespace}::{name}", "" if overload == "default" else overload)
+    except RuntimeError:
+        return False
+    return True
+
+
+def test_a_golden_module_names_an_op_that_no_loaded_library_has() -> None:
+    """Where transformers is not loaded, or is another release, as torch is where it is older than the file."""
+    program = f"""if True:
+        from fairlead.interpret import to_fx
+        from tests.matrix import _corpus
+        to_fx(_corpus.load_module({INDEX.programs["mixtral-eval"]["2.13"]!r}).graph)"""
+    found = subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY, capture_output=True, text=True)
+    assert found.stderr.endswith(
+        f"FL601: the op transformers.grouped_mm_fallback.default does not exist here\n"
+        f"  from: torch {torch.__version__}\n"
+        "  next: import the library that registers the operators of transformers\n"
+    )
 
 
 def dtypes(graph: Graph) -> list[torch.dtype]:

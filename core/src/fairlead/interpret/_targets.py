@@ -12,6 +12,7 @@ from fairlead.errors import IRFormatError
 from fairlead.ir import Argument, Complex, DimExpr
 
 _TENSORS = ("Tensor", "Optional[Tensor]")
+_OURS_AND_TORCHS = ("aten", "prims", "nn")
 
 
 class Target(NamedTuple):
@@ -45,7 +46,9 @@ def torch_target(op: str) -> Target:
         raise IRFormatError(
             f"the op {op} does not exist here",
             where=f"torch {torch.__version__}",
-            next="use a torch release that has it",
+            next="use a torch release that has it"
+            if namespace in _OURS_AND_TORCHS
+            else f"import the library that registers the operators of {namespace}",
         ) from error
     parameters, returns = found._schema.arguments, found._schema.returns
     written = tuple(i for i, p in enumerate(parameters) if p.alias_info is not None and p.alias_info.is_write)
