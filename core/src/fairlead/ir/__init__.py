@@ -27,7 +27,6 @@ from fairlead.ir._model import (
     Argument,
     Complex,
     DimExpr,
-    DType,
     Graph,
     Input,
     Kind,
@@ -37,19 +36,16 @@ from fairlead.ir._model import (
     OpUse,
     Output,
     Role,
-    ScalarType,
     Symbol,
-    TensorType,
     Token,
-    Type,
     Value,
-    row_major,
     symbols_in,
 )
 from fairlead.ir._module import from_bytes, module, to_bytes
 from fairlead.ir._parse import parse, parse_graph
 from fairlead.ir._tensors import TensorData
 from fairlead.ir._text import node_text, to_text, type_text
+from fairlead.ir._types import DType, ScalarType, TensorType, Type, row_major
 from fairlead.ir._verify import verify
 from fairlead.ir._weights import StoredTensor
 from fairlead.ir.dims import Dim

@@ -13,7 +13,6 @@ from fairlead.ir._model import (
     Argument,
     Complex,
     DimExpr,
-    DType,
     Graph,
     Input,
     Kind,
@@ -22,13 +21,12 @@ from fairlead.ir._model import (
     Output,
     Role,
     Symbol,
-    TensorType,
     Token,
-    Type,
     Value,
 )
 from fairlead.ir._parse import parse_type
 from fairlead.ir._text import node_text, type_text
+from fairlead.ir._types import DType, TensorType, Type
 from fairlead.ir._verify import verify
 from fairlead.ir.opset import Parameter, signature, spec
 

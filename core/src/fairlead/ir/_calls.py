@@ -6,7 +6,8 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from fairlead.ir._model import Complex, DimExpr, Graph, Node, ScalarType, Token, Value
+from fairlead.ir._model import Complex, DimExpr, Graph, Node, Token, Value
+from fairlead.ir._types import ScalarType
 from fairlead.ir.opset import Parameter, ParameterType, signature, spec
 
 _Fits = Callable[[Any], bool]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from fairlead.ir._model import Argument, Graph, Node, ScalarType, Symbol, TensorType, Type
+from fairlead.ir._model import Argument, Graph, Node, Symbol
+from fairlead.ir._types import ScalarType, TensorType, Type
 from fairlead.ir.dims import Dim, rename
 
 _COLLECTIVE = "_c10d_functional."

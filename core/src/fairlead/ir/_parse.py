@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
-from typing import NoReturn, TypeVar
 
-from fairlead.errors import IRFormatError
 from fairlead.ir._model import (
     Argument,
     Complex,
     DimExpr,
-    DType,
     Graph,
     Input,
     Kind,
@@ -21,21 +17,16 @@ from fairlead.ir._model import (
     OpUse,
     Output,
     Role,
-    ScalarType,
     Symbol,
-    TensorType,
     Token,
-    Type,
     Value,
 )
 from fairlead.ir._module import check_version, finish, module
+from fairlead.ir._scanner import Scanner
+from fairlead.ir._types import DType, ScalarType, TensorType, Type
 from fairlead.ir._verify import verify
 from fairlead.ir._wire import DEEPEST_ARGUMENT, DEEPEST_REGION
 from fairlead.ir.dims import Dim, normalize
-
-E = TypeVar("E", DType, Kind, Role)
-
-_LARGEST = 1 << 28
 
 
 def parse(text: str, where: str = "text") -> Module:
@@ -68,164 +59,119 @@ def parse_type(text: str, where: str = "text") -> Type:
     return TensorType(type_.dtype, tuple(map(normalize, type_.shape)), strides, type_.device)
 
 
-_STRING = r'"(?:[^"\\\n]|\\.)*+"'
-_FLOAT = r"-?(?:inf\b|nan\b|\d++(?:\.\d++(?:[eE][+-]?\d++)?|[eE][+-]?\d++))"
-_INT = r"-?\d{1,20}(?![\w.])"
-# Possessive, so that none backtracks over a long text.
-_GRAMMAR = {
-    "the end": r"\Z",
-    "the version": r"fairlead-ir (\d{1,9})\.(\d{1,9})\b",
-    "a producer": rf"producer\s+({_STRING})\s+({_STRING})",
-    "an op of the table": rf"op\s+([\w.]++)\s+(-?\d{{1,18}})\s+({_STRING})",
-    "a symbol": (
-        r"symbol\s+(\w++)\s+in\s*\[(-?\d{1,20}), (-?\d{1,20}|inf)\]\s+from\s+in(\d{1,18})(?:\.dim(\d{1,18}))?\b"
-    ),
-    "`graph @name kind {`": rf"graph\s+@([\w.$-]++|{_STRING})\s+(\w++)\s*+\{{",
-    "`region @name kind {`": rf"region\s+@([\w.$-]++|{_STRING})\s+(\w++)\s*+\{{",
-    "an input": rf"in\s+%(\d{{1,18}})\s+(\w++)\s+({_STRING})\s*+:",
-    "a type": (r"(\w++)(?:(\[)([^][\n]*+)\](?:\s+strides(\[)([^][\n]*+)\])?(?:\s+@(\w++(?::\d++)?))?)?"),
-    "an output": r"out\s",
-    "a role": r"(\w++)",
-    "a target": r"->\s*in(\d{1,18})\b",
-    "an alias": r"aliases\s+in(\d{1,18})\b",
-    "a result": r"(?:_(?![\w.])|%(\d{1,18}))",
-    "an op": r"([A-Za-z_][\w.]*+)\s*+\(",
-    "a location": (rf"loc\(({_STRING}):(-?\d{{1,18}})(?:\s+in\s+({_STRING}))?(?:\s+at\s+({_STRING}))?\)"),
-    "an argument": (
-        rf"(?:%(?P<value>\d{{1,18}})|(?P<float>{_FLOAT})|(?P<int>{_INT})|(?P<word>(?:none|true|false)\b)"
-        rf"|(?P<string>{_STRING})|(?P<list>\[)|<(?P<dim>[^<>\n]*+)>"
-        rf"|#complex<(?P<re>{_FLOAT}), (?P<im>{_FLOAT})>|#(?P<kind>\w++)<(?P<name>[\w.:-]++|{_STRING})>)"
-    ),
-    "_": r"_(?![\w.])",
-    **{mark: re.escape(mark) for mark in "{}[](),=:"},
-}
-
-
-class _Patterns(dict[str, "re.Pattern[str]"]):
-    """The grammar compiled when it is first used; each pattern takes the space before it."""
-
-    def __missing__(self, what: str) -> re.Pattern[str]:
-        self[what] = re.compile(r"\s*+" + _GRAMMAR[what], re.ASCII)
-        return self[what]
-
-
-_PATTERNS = _Patterns()
 _WORDS: dict[str, Argument] = {"none": None, "true": True, "false": False}
 
 
 class _Parser:
     def __init__(self, text: str, where: str) -> None:
-        self._text = text
-        self._at = self._last = 0
+        self._scan = Scanner(text, where)
         self._where = where
         self._types: dict[str, Type] = {}
-        if len(text) > _LARGEST:
-            self._fail(f"{len(text)} characters, more than the {_LARGEST} that a text may have")
 
     def module(self) -> Module:
-        header = self._maybe("the version")
+        header = self._scan.maybe("the version")
         if not header:
             graphs = [self.graph("graph")]
-            while not self._maybe("the end"):
+            while not self._scan.maybe("the end"):
                 graphs.append(self.graph("graph"))
             return verify(module(*graphs, producer={}))
         version = int(header[1]), int(header[2])
         check_version("fairlead-ir", version, self._where)
         producer, ops, graphs = {}, {}, []
-        while found := self._maybe("a producer"):
-            producer[self._string(found[1])] = self._string(found[2])
-        while found := self._maybe("an op of the table"):
-            ops[found[1]] = OpUse(int(found[2]), self._string(found[3]))
-        while not self._maybe("the end"):
+        while found := self._scan.maybe("a producer"):
+            producer[self._scan.string(found[1])] = self._scan.string(found[2])
+        while found := self._scan.maybe("an op of the table"):
+            ops[found[1]] = OpUse(int(found[2]), self._scan.string(found[3]))
+        while not self._scan.maybe("the end"):
             graphs.append(self.graph("graph"))
         return finish(Module(tuple(graphs), ops, version, producer), self._where)
 
     def end(self) -> None:
-        self._expect("the end")
+        self._scan.expect("the end")
 
     def graph(self, keyword: str, depth: int = 0) -> Graph:
         symbols = []
-        while found := self._maybe("a symbol"):
+        while found := self._scan.maybe("a symbol"):
             name, lo, hi, index, dim = found.groups()
             source = int(index), None if dim is None else int(dim)
             symbols.append(Symbol(name, int(lo), None if hi == "inf" else int(hi), source))
-        found = self._expect(f"`{keyword} @name kind {{`")
-        name = self._string(found[1]) if found[1][0] == '"' else found[1]
-        kind = self._enum(Kind, found[2])
+        found = self._scan.expect(f"`{keyword} @name kind {{`")
+        name = self._scan.string(found[1]) if found[1][0] == '"' else found[1]
+        kind = self._scan.member(Kind, found[2])
         values: dict[int, Value] = {}
         inputs, nodes, outputs = [], [], []
-        while found := self._maybe("an input"):
-            role, label = self._enum(Role, found[2]), self._string(found[3])
+        while found := self._scan.maybe("an input"):
+            role, label = self._scan.member(Role, found[2]), self._scan.string(found[3])
             inputs.append(Input(self._define(values, int(found[1]), self._type()), role, label))
-        while not self._peek("an output") and not self._peek("}"):
+        while not self._scan.peek("an output") and not self._scan.peek("}"):
             nodes.append(self._node(values, depth))
-        while self._maybe("an output"):
+        while self._scan.maybe("an output"):
             outputs.append(self._output(values))
-        self._expect("}")
+        self._scan.expect("}")
         return Graph(name, kind, tuple(inputs), tuple(nodes), tuple(outputs), tuple(symbols))
 
     def _node(self, values: dict[int, Value], depth: int) -> Node:
         numbers: list[str | None] = []
-        while found := self._maybe("a result"):
+        while found := self._scan.maybe("a result"):
             numbers.append(found[1])
-            if not self._maybe(","):
+            if not self._scan.maybe(","):
                 break
         if numbers:
-            self._expect("=")
-        op = self._expect("an op")[1]
+            self._scan.expect("=")
+        op = self._scan.expect("an op")[1]
         args = self._arguments(values, ")", 0)
         types: list[Type | None] = []
         for i in range(len(numbers)):
-            self._expect("," if i else ":")
-            types.append(None if self._maybe("_") else self._type())
+            self._scan.expect("," if i else ":")
+            types.append(None if self._scan.maybe("_") else self._type())
         results = []
         for number, type_ in zip(numbers, types, strict=True):
             if (number is None) != (type_ is None):
-                self._fail("a result and its type are both _ or neither")
+                self._scan.fail("a result and its type are both _ or neither")
             results.append(None if number is None or type_ is None else self._define(values, int(number), type_))
         location = self._location()
-        return Node(op, args, tuple(results), location, self._regions(depth) if self._maybe("{") else ())
+        return Node(op, args, tuple(results), location, self._regions(depth) if self._scan.maybe("{") else ())
 
     def _regions(self, depth: int) -> tuple[Graph, ...]:
         if depth == DEEPEST_REGION:
-            self._fail(f"regions nested more than {DEEPEST_REGION} deep")
+            self._scan.fail(f"regions nested more than {DEEPEST_REGION} deep")
         regions = []
-        while not self._maybe("}"):
+        while not self._scan.maybe("}"):
             regions.append(self.graph("region", depth + 1))
         return tuple(regions)
 
     def _location(self) -> Location | None:
-        found = self._maybe("a location")
+        found = self._scan.maybe("a location")
         if not found:
             return None
         file, line, function, path = found.groups()
-        texts = ["" if t is None else self._string(t) for t in (file, function, path)]
+        texts = ["" if t is None else self._scan.string(t) for t in (file, function, path)]
         return Location(texts[0], int(line), texts[1], texts[2])
 
     def _output(self, values: dict[int, Value]) -> Output:
         value = self._argument(values, 0)
         if isinstance(value, bool) or not isinstance(value, Value | DimExpr | int | None):
-            self._fail(f"an output that is a {type(value).__name__}")
-        role = self._enum(Role, self._expect("a role")[1])
-        target, aliases = self._maybe("a target"), self._maybe("an alias")
+            self._scan.fail(f"an output that is a {type(value).__name__}")
+        role = self._scan.member(Role, self._scan.expect("a role")[1])
+        target, aliases = self._scan.maybe("a target"), self._scan.maybe("an alias")
         return Output(value, role, int(target[1]) if target else None, int(aliases[1]) if aliases else None)
 
     def _arguments(self, values: dict[int, Value], close: str, depth: int) -> tuple[Argument, ...]:
-        if self._maybe(close):
+        if self._scan.maybe(close):
             return ()
         args = [self._argument(values, depth)]
-        while self._maybe(","):
+        while self._scan.maybe(","):
             args.append(self._argument(values, depth))
-        self._expect(close)
+        self._scan.expect(close)
         return tuple(args)
 
     def _argument(self, values: dict[int, Value], depth: int) -> Argument:
-        found = self._expect("an argument")
+        found = self._scan.expect("an argument")
         text: str = found[found.lastgroup or 0]
         match found.lastgroup:
             case "value":
                 if int(text) not in values:
-                    self._fail(f"%{text} is used before it is defined")
+                    self._scan.fail(f"%{text} is used before it is defined")
                 return values[int(text)]
             case "float":
                 return float(text)
@@ -234,26 +180,26 @@ class _Parser:
             case "word":
                 return _WORDS[text]
             case "string":
-                return self._string(text)
+                return self._scan.string(text)
             case "dim":
                 return DimExpr(text)
             case "im":
                 return Complex(float(found["re"]), float(text))
             case "name":
-                return Token(found["kind"], self._string(text) if text[0] == '"' else text)
+                return Token(found["kind"], self._scan.string(text) if text[0] == '"' else text)
         if depth == DEEPEST_ARGUMENT:
-            self._fail(f"lists nested more than {DEEPEST_ARGUMENT} deep")
+            self._scan.fail(f"lists nested more than {DEEPEST_ARGUMENT} deep")
         return self._arguments(values, "]", depth + 1)
 
     def _type(self) -> Type:
-        found = self._expect("a type")
+        found = self._scan.expect("a type")
         known = self._types.get(found[0])
         if known is None:
             known = self._types[found[0]] = self._new_type(found)
         return known
 
     def _new_type(self, found: re.Match[str]) -> Type:
-        dtype = self._enum(DType, found[1])
+        dtype = self._scan.member(DType, found[1])
         if not found[2]:
             return ScalarType(dtype)
         strides = _dims(found[5]) if found[4] else None
@@ -261,48 +207,9 @@ class _Parser:
 
     def _define(self, values: dict[int, Value], number: int, type_: Type) -> Value:
         if number in values:
-            self._fail(f"%{number} is defined twice")
+            self._scan.fail(f"%{number} is defined twice")
         value = values[number] = Value(number, type_)
         return value
-
-    def _string(self, quoted: str) -> str:
-        try:
-            text: str = json.loads(quoted)
-        except ValueError as error:
-            self._fail(f"a string with {error}")
-        return text
-
-    def _enum(self, enum: type[E], text: str) -> E:
-        try:
-            return enum(text)
-        except ValueError:
-            self._fail(f"{text[:80]!r}, which is no {enum.__name__.lower()}")
-
-    def _peek(self, what: str) -> re.Match[str] | None:
-        return _PATTERNS[what].match(self._text, self._at)
-
-    def _maybe(self, what: str) -> re.Match[str] | None:
-        found = _PATTERNS[what].match(self._text, self._at)
-        if found:
-            self._last, self._at = self._at, found.end()
-        return found
-
-    def _expect(self, what: str) -> re.Match[str]:
-        found = self._maybe(what)
-        if found is None:
-            rest = self._text[self._at : self._at + 200].lstrip()
-            self._last = self._at
-            self._fail(f"{rest[:40]!r} where {what if len(what) > 1 else f'`{what}`'} belongs")
-        return found
-
-    def _fail(self, what: str) -> NoReturn:
-        at = len(self._text) - len(self._text[self._last :].lstrip())
-        line, column = self._text.count("\n", 0, at) + 1, at - self._text.rfind("\n", 0, at)
-        raise IRFormatError(
-            f"not the text of a graph: {what}",
-            where=f"{self._where}, line {line}, column {column}",
-            next="write the text again with fairlead.ir.to_text, or mend that line",
-        )
 
 
 def _dims(text: str) -> tuple[Dim, ...]:

@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 
-from fairlead.ir._model import DimExpr, Graph, Node, Symbol, TensorType, Token, Type, Value
+from fairlead.ir._model import DimExpr, Graph, Node, Symbol, Token, Value
+from fairlead.ir._types import TensorType, Type
 from fairlead.ir.dims import rename
 
 replace = msgspec.structs.replace

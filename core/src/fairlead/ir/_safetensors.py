@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 
-from fairlead.ir._model import DType
 from fairlead.ir._tensors import TensorData
+from fairlead.ir._types import DType
 
 # The format lacks complex128, and its readers of 2024 complex64: complex numbers are stored as pairs of real ones.
 _NAMES = {

@@ -7,7 +7,7 @@ import math
 import sys
 from typing import Any
 
-from fairlead.ir._model import DType
+from fairlead.ir._types import DType
 
 _BY_LONG_NAME = {d.long_name: d for d in DType}
 _NUMPY_LETTERS = {"bool": "b", "u": "u", "i": "i", "f": "f", "c": "c"}

@@ -7,21 +7,8 @@ import math
 import re
 from collections.abc import Iterator
 
-from fairlead.ir._model import (
-    Argument,
-    Complex,
-    DimExpr,
-    Graph,
-    Location,
-    Module,
-    Node,
-    Output,
-    ScalarType,
-    Symbol,
-    Token,
-    Type,
-    Value,
-)
+from fairlead.ir._model import Argument, Complex, DimExpr, Graph, Location, Module, Node, Output, Symbol, Token, Value
+from fairlead.ir._types import ScalarType, Type
 
 _BARE = re.compile(r"[A-Za-z0-9_.$-]+")
 _BARE_TOKEN = re.compile(r"[A-Za-z0-9_.:-]+")

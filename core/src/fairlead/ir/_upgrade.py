@@ -8,7 +8,8 @@ from typing import TypeAlias
 import msgspec
 
 from fairlead.errors import ArgumentError, IRVersionError
-from fairlead.ir._model import Graph, Module, Node, OpUse, Type, Value
+from fairlead.ir._model import Graph, Module, Node, OpUse, Value
+from fairlead.ir._types import Type
 
 NewValue: TypeAlias = Callable[[Type], Value]
 """Gives a value of this type with a number that the graph does not have."""

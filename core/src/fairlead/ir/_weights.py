@@ -13,9 +13,10 @@ import msgspec
 
 from fairlead.errors import ArgumentError, IRFormatError
 from fairlead.ir._messagepack import malformed
-from fairlead.ir._model import DType, Graph, Module, TensorType
+from fairlead.ir._model import Graph, Module
 from fairlead.ir._safetensors import Tensors, write_tensors
 from fairlead.ir._tensors import TensorData, tensor_data
+from fairlead.ir._types import DType, TensorType
 from fairlead.ir.random import Distribution, describe, draw, fits
 
 Weights: TypeAlias = Literal["inline", "none", "random"]

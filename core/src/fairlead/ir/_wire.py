@@ -10,25 +10,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from fairlead.ir._messagepack import decode, malformed
-from fairlead.ir._model import (
-    Argument,
-    Complex,
-    DimExpr,
-    DType,
-    Graph,
-    Input,
-    Kind,
-    Node,
-    Output,
-    Role,
-    ScalarType,
-    Symbol,
-    TensorType,
-    Token,
-    Type,
-    Value,
-)
+from fairlead.ir._model import Argument, Complex, DimExpr, Graph, Input, Kind, Node, Output, Role, Symbol, Token, Value
 from fairlead.ir._naming import Naming
+from fairlead.ir._types import DType, ScalarType, TensorType, Type
 from fairlead.ir.dims import Dim
 
 T = TypeVar("T")

@@ -28,8 +28,8 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from fairlead.ir._model import DType
 from fairlead.ir._tensors import TensorData
+from fairlead.ir._types import DType
 
 __all__ = ["Distribution", "Integers", "Normal", "Uniform", "describe", "draw", "fits"]
 

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 import msgspec
 
 from fairlead.errors import VerificationError
-from fairlead.ir._model import Graph, Node, Symbol, TensorType, Type
+from fairlead.ir._model import Graph, Node, Symbol
 from fairlead.ir._text import node_text, type_text
+from fairlead.ir._types import TensorType, Type
 from fairlead.ir.dims import Dim
 from fairlead.ir.infer._ranges import Ranges, choices, decided, ranges_of
 from fairlead.ir.infer._table import infer

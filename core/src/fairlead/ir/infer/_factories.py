@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from fairlead.ir._model import DType, ScalarType, TensorType, Token
+from fairlead.ir._model import Token
+from fairlead.ir._types import DType, ScalarType, TensorType
 from fairlead.ir.dims import Dim
 from fairlead.ir.infer._promotion import dtype_of, result_dtype
 from fairlead.ir.infer._rule import BrokenRule, Dims, Number, Results, Rule, require

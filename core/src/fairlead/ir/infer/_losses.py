@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairlead.ir._model import TensorType
+from fairlead.ir._types import TensorType
 from fairlead.ir.dims import Dim
 from fairlead.ir.infer._rule import Number, Results, Rule, require
 from fairlead.ir.infer._sizes import like, same, same_shape, with_shape

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairlead.ir._model import DType, TensorType
+from fairlead.ir._types import DType, TensorType
 from fairlead.ir.dims import Dim
 from fairlead.ir.infer._rule import Dims, Results, Rule, require
 from fairlead.ir.infer._sizes import axis_of, like, same, with_shape

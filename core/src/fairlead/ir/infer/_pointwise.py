@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from fairlead.ir._model import DType, TensorType, Token
+from fairlead.ir._model import Token
+from fairlead.ir._types import DType, TensorType
 from fairlead.ir.infer._promotion import complex_of, floating_of, promoted, real_of, result_dtype
 from fairlead.ir.infer._rule import Number, Operand, Results, Rule, require
 from fairlead.ir.infer._sizes import broadcast, like, with_shape

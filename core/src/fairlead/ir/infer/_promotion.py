@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable
 
-from fairlead.ir._model import DType, ScalarType, TensorType
+from fairlead.ir._types import DType, ScalarType, TensorType
 from fairlead.ir.infer._rule import BrokenRule, Operand
 
 _ORDER = ("bool", "u8", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64", "c64", "c128")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairlead.ir._model import DType, TensorType
+from fairlead.ir._types import DType, TensorType
 from fairlead.ir.infer._promotion import floating_of, real_of, summed_of
 from fairlead.ir.infer._rule import Number, Results, Rule, require
 from fairlead.ir.infer._sizes import axes_of, axis_of, like, reduced, with_shape

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairlead.ir._model import TensorType
+from fairlead.ir._types import TensorType
 from fairlead.ir.infer._rule import Dims, Results, Rule, require
 from fairlead.ir.infer._sizes import like, same, with_shape
 from fairlead.ir.infer._spatial import Mask, resized

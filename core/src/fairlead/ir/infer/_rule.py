@@ -10,8 +10,9 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from fairlead.errors import IRFormatError, VerificationError
-from fairlead.ir._model import Argument, Complex, DimExpr, DType, ScalarType, TensorType, Token, Type, Value
+from fairlead.ir._model import Argument, Complex, DimExpr, Token, Value
 from fairlead.ir._text import type_text
+from fairlead.ir._types import DType, ScalarType, TensorType, Type
 from fairlead.ir.dims import Dim
 
 Number: TypeAlias = bool | int | float | complex | str | ScalarType

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fairlead.ir._model import DType, TensorType
+from fairlead.ir._types import DType, TensorType
 from fairlead.ir.dims import Dim, add, mul, normalize
 from fairlead.ir.infer._rule import BrokenRule, require
 

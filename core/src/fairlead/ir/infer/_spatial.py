@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairlead.ir._model import DType, TensorType
+from fairlead.ir._types import DType, TensorType
 from fairlead.ir.dims import Dim, add, mul, product
 from fairlead.ir.infer._rule import Dims, Results, Rule, require
 from fairlead.ir.infer._sizes import Shape, floordiv, least, like, minus, same, with_shape

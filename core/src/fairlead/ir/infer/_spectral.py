@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairlead.ir._model import TensorType
+from fairlead.ir._types import TensorType
 from fairlead.ir.dims import Dim, add
 from fairlead.ir.infer._promotion import complex_of, real_of
 from fairlead.ir.infer._rule import Results, Rule, require

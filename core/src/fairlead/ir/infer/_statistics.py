@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairlead.ir._model import DType, TensorType
+from fairlead.ir._types import DType, TensorType
 from fairlead.ir.dims import Dim, add
 from fairlead.ir.infer._reductions import Axes, over
 from fairlead.ir.infer._rule import Number, Results, Rule, require

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from fairlead.ir._model import Argument, Symbol, TensorType, Type
+from fairlead.ir._model import Argument, Symbol
+from fairlead.ir._types import TensorType, Type
 from fairlead.ir.infer import (
     _collective,
     _factories,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fairlead.ir._model import DType, TensorType
+from fairlead.ir._types import DType, TensorType
 from fairlead.ir.dims import Dim, add, mul, product
 from fairlead.ir.infer._promotion import complex_of, real_of, result_dtype
 from fairlead.ir.infer._rule import Dims, Number, Results, Rule, require
