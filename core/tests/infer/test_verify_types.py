@@ -93,6 +93,12 @@ def test_what_is_no_part_of_a_minimum_is_wrong() -> None:
     assert verdicts(graph(node("aten.slice.Tensor", ("x", 0, 0, 4, 1), "f32[5, 8]"))) == [Verdict.wrong]
 
 
+@pytest.mark.parametrize(("size", "verdict"), [(1, Verdict.unknown), (33, Verdict.wrong)])
+def test_an_expression_may_be_a_number_in_its_range(size: int, verdict: Verdict) -> None:
+    every_other = node("aten.slice.Tensor", ("x", 0, 0, 2**63 - 1, 2), f"f32[{size}, 8]")
+    assert verdicts(graph(every_other)) == [verdict]
+
+
 def test_a_number_is_no_tensor() -> None:
     read = Node("aten._local_scalar_dense.default", (Value(0, typed("i64[]")),), (Value(1, TensorType(DType.i64, ())),))
     assert verdicts(graph(read)) == [Verdict.wrong]

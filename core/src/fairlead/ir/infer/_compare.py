@@ -13,7 +13,7 @@ from fairlead.ir._model import Graph, Node, Symbol
 from fairlead.ir._text import node_text, type_text
 from fairlead.ir._types import TensorType, Type
 from fairlead.ir.dims import Dim
-from fairlead.ir.infer._ranges import Ranges, choices, decided, ranges_of
+from fairlead.ir.infer._ranges import Ranges, choices, decided, may_be, ranges_of
 from fairlead.ir.infer._table import infer
 
 
@@ -28,9 +28,9 @@ class Verdict(enum.StrEnum):
 class Finding(msgspec.Struct, frozen=True):
     """A node, the types that the rule gives its results, and whether they are those that it declares.
 
-    ``verdict`` is unknown where the op has no rule, where only the data tell the types, and where a size is one part of
-    a ``min`` or ``max`` that the ranges of the symbols do not decide. ``why`` is empty where the
-    rule has types for the operands.
+    ``verdict`` is unknown where the op has no rule, where only the data tell the types, where a size is one part of a
+    ``min`` or ``max`` that the ranges of the symbols do not decide, and where it is a number that the expression can
+    have. ``why`` is empty where the rule has types for the operands.
     """
 
     node: Node
@@ -96,6 +96,8 @@ def _verdict(declared: Type, inferred: Type | None, ranges: Ranges) -> Verdict:
 def _size_verdict(declared: Dim, inferred: Dim, ranges: Ranges) -> Verdict:
     if declared == inferred or decided(declared, ranges) == inferred:
         return Verdict.right
+    if isinstance(declared, int) and may_be(inferred, declared, ranges):
+        return Verdict.unknown
     return Verdict.unknown if declared in choices(inferred) else Verdict.wrong
 
 

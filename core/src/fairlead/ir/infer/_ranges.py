@@ -50,6 +50,20 @@ def choices(dim: Dim) -> Iterator[Dim]:
 _MOST_CHOICES = 64
 
 
+def may_be(dim: Dim, number: int, ranges: Ranges) -> bool:
+    """Whether an expression can have a value, as far as the ranges of its symbols tell; a symbol alone is not asked.
+
+    A guard can make a number of an expression, which torch then writes in some places; of a symbol, it does so in all.
+
+    >>> may_be("(s//8)", 1, {"s": (8, math.inf)}), may_be("s + 1", 1, {"s": (2, 9)}), may_be("s", 3, {"s": (2, 9)})
+    (True, False, False)
+    """
+    if isinstance(dim, int) or dim.isidentifier():
+        return False
+    low, high = _range(dim, ranges)
+    return low <= number <= high
+
+
 class _Picked(ast.NodeTransformer):
     def __init__(self, picked: Mapping[str, int]) -> None:
         self.picked = picked
