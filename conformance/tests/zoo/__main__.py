@@ -22,7 +22,7 @@ _LOG = _score.ROOT / "build/mutants.tsv"
 
 def judged(fault: Fault) -> _score.Verdict:
     at_l1 = killed(fault, Level.L1, seconds=_SECONDS)
-    return _score.Verdict(fault, at_l1, at_l1 or killed(fault, Level.L3, seconds=_SECONDS))
+    return _score.Verdict(fault, at_l1, at_l1 or killed(fault, fault.level, seconds=_SECONDS))
 
 
 def zoo(names: list[str]) -> int:
@@ -33,7 +33,7 @@ def zoo(names: list[str]) -> int:
         verdict = judged(fault)
         verdicts.append(verdict)
         killer = verdict.killer
-        level = "--" if killer is None else "L1" if verdict.at_l1 else "L3"
+        level = verdict.level or "--"
         told = "SURVIVES" if killer is None else f"{killer.status} {killer.check} {killer.id}"
         print(
             f"{number + 1:4} {level} {fault.kind:9} {fault.name}: {told} ({time.perf_counter() - start:.1f} s)",
@@ -41,7 +41,7 @@ def zoo(names: list[str]) -> int:
         )
     if not names:
         _score.PAGE.write_text(_score.page(verdicts))
-        figures = {level: _score.figure(verdicts, level) for level in ("L1", "L3")}
+        figures = {level: _score.figure(verdicts, level) for level in _score.LEVELS}
         _score.write(importlib.metadata.version("fairlead-conformance"), zoo=figures)
     return sum(v.killer is None for v in verdicts)
 

@@ -18,6 +18,7 @@ from fairlead.backend import Support
 from fairlead.ir import Graph, Node
 from fairlead.numpy._table import full_name, rules
 from fairlead.registry import registry
+from fairlead_conformance import Level
 
 NAME = "zoo"
 """What every backend of the zoo calls itself, so that none is known by its name."""
@@ -42,6 +43,7 @@ class Fault:
 
     ``wrong``: what it does, in a sentence. ``aims``: where that shows, as ids of ops or patterns of ids of cases.
     ``make``: the backend. ``like``: an honest backend of the same capabilities. ``sole``: the one check that finds it.
+    ``level``: the one whose cases catch it at the latest.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Fault:
     make: Callable[[], Faulty]
     like: Callable[[], Faulty] = Reference
     sole: str = ""
+    level: Level = Level.L3
 
 
 @contextlib.contextmanager
@@ -111,8 +114,9 @@ def by_rules(changes: Mapping[str, Rule]) -> Run:
 class Kind:
     """A part of the zoo: what is listed in one file."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, level: Level = Level.L3) -> None:
         self.name = name
+        self.level = level
         self.faults: list[Fault] = []
 
     def op(self, *ops: str, aims: Sequence[str] = ()) -> Callable[[Rule], Rule]:
@@ -166,7 +170,7 @@ class Kind:
         sole: str = "",
     ) -> None:
         wrong = " ".join((told.__doc__ or "").split())
-        self.faults.append(Fault(told.__name__.strip("_"), self.name, wrong, tuple(aims), make, like, sole))
+        self.faults.append(Fault(told.__name__.strip("_"), self.name, wrong, tuple(aims), make, like, sole, self.level))
 
 
 def _with(rule: Rule, right: Rule) -> Rule:

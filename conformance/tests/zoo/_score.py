@@ -17,24 +17,30 @@ ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs/results/zoo.md"
 MUTANTS = ROOT / "docs/results/mutants.md"
 FIGURES = ROOT / "docs/results/zoo.json"
+LEVELS = ("L1", "L3", "L4")
 
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """What became of a fault: the first failure at L1, and at L3 where there was none."""
+    """What became of a fault: the first failure at L1, and at its own level where there was none."""
 
     fault: Fault
     at_l1: Result | None
-    at_l3: Result | None
+    later: Result | None
 
     @property
     def killer(self) -> Result | None:
-        return self.at_l1 or self.at_l3
+        return self.at_l1 or self.later
+
+    @property
+    def level(self) -> str:
+        """The level at which it dies; empty where it survives."""
+        return "L1" if self.at_l1 else self.fault.level.name if self.later else ""
 
 
 def page(verdicts: Sequence[Verdict]) -> str:
     """The score as Markdown."""
-    first, third = (figure(verdicts, level) for level in ("L1", "L3"))
+    first, third, fourth = (figure(verdicts, level) for level in LEVELS)
     lines = [
         "# The zoo of faulty backends",
         "",
@@ -42,9 +48,11 @@ def page(verdicts: Sequence[Verdict]) -> str:
         "fails that an honest backend of the same capabilities passes.",
         "",
         f"**Killed at L1: {first.part} of {first.whole} ({first:.0%}). "
-        f"Killed at L3: {third.part} of {third.whole} ({third:.0%}).**",
+        f"At L3: {third.part} of {third.whole} ({third:.0%}). At L4: {fourth.part} of {fourth.whole} ({fourth:.0%}).**",
         "",
-        *_table("By kind", ("kind", "backends", "L1", "L3"), _by_kind(verdicts)),
+        "What is left behind call by call is looked for at L4 alone.",
+        "",
+        *_table("By kind", ("kind", "backends", *LEVELS), _by_kind(verdicts)),
         *_table("By check", ("check", "backends that it catches first"), _by_check(verdicts)),
         *_table(
             "Survivors", ("backend", "what is wrong"), [(v.fault.name, v.fault.wrong) for v in verdicts if not v.killer]
@@ -59,7 +67,7 @@ def page(verdicts: Sequence[Verdict]) -> str:
 def _row(verdict: Verdict) -> tuple[str, ...]:
     killer = verdict.killer
     told = ("", "survives", "") if killer is None else (
-        "L1" if verdict.at_l1 else "L3", f"{killer.status}, {killer.check}", f"`{killer.id}`",
+        verdict.level, f"{killer.status}, {killer.check}", f"`{killer.id}`",
     )  # fmt: skip
     return verdict.fault.name.replace("_", " "), verdict.fault.wrong, *told
 
@@ -68,7 +76,7 @@ def _by_kind(verdicts: Sequence[Verdict]) -> list[tuple[object, ...]]:
     found = []
     for kind in dict.fromkeys(v.fault.kind for v in verdicts):
         own = [v for v in verdicts if v.fault.kind == kind]
-        found.append((kind, len(own), sum(v.at_l1 is not None for v in own), sum(v.killer is not None for v in own)))
+        found.append((kind, len(own), *(figure(own, level).part for level in LEVELS)))
     return found
 
 
@@ -107,7 +115,7 @@ def mutants_page(killed: Figure, alive: Sequence[str], same: Sequence[tuple[str,
 
 def figure(verdicts: Sequence[Verdict], level: str) -> Figure:
     """How many are killed by the cases of a level."""
-    dead = sum((v.at_l1 if level == "L1" else v.killer) is not None for v in verdicts)
+    dead = sum("" < v.level <= level for v in verdicts)
     return Figure(part=dead, whole=len(verdicts))
 
 

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from conformance.tests.zoo import cheats, gradients, ops_arithmetic, ops_reductions, ops_structured, protocol, semantics
+from conformance.tests.zoo import (
+    cheats,
+    gradients,
+    ops_arithmetic,
+    ops_reductions,
+    ops_structured,
+    protocol,
+    resources,
+    semantics,
+)
 from conformance.tests.zoo._fault import Fault
 
 _FILES = (
@@ -13,6 +22,7 @@ _FILES = (
     gradients,
     protocol,
     cheats,
+    resources,
 )
 
 ZOO: tuple[Fault, ...] = tuple(fault for file in _FILES for fault in file.KIND.faults)

@@ -25,7 +25,7 @@ def dead() -> dict[str, bool]:
 def test_every_faulty_backend_is_caught(fault: Fault, dead: dict[str, bool]) -> None:
     torch.set_num_threads(1)
     dead[fault.name] = killed(fault, Level.L1, seconds=20) is not None
-    assert dead[fault.name] or killed(fault, Level.L3, seconds=40), fault.wrong
+    assert dead[fault.name] or killed(fault, fault.level, seconds=40), fault.wrong
 
 
 def test_most_are_caught_by_core_inference_alone(dead: dict[str, bool]) -> None:
@@ -42,9 +42,9 @@ def test_there_are_enough_of_them_and_each_is_told() -> None:
     "fault", [fault for fault in ZOO if fault.sole], ids=lambda fault: f"{fault.sole}-{fault.name}"
 )
 def test_what_one_check_is_for_no_other_finds(fault: Fault) -> None:
-    found = {r.check for r in results(fault, Level.L3, most=6, seconds=20) if r.status.failed}
+    found = {r.check for r in results(fault, fault.level, most=6, seconds=20) if r.status.failed}
     assert found == {fault.sole}
 
 
 def test_every_fault_has_cases() -> None:
-    assert [fault.name for fault in ZOO if not aimed(fault.aims, Level.L3)] == []
+    assert [fault.name for fault in ZOO if not aimed(fault.aims, fault.level)] == []

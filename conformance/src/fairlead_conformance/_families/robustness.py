@@ -12,6 +12,7 @@ from typing import Any
 import psutil
 import torch
 from torch import Tensor, nn
+from torch.multiprocessing.reductions import StorageWeakRef
 
 import fairlead
 from fairlead_conformance._case import Case, Level
@@ -179,6 +180,25 @@ def five_hundred_calls_leave_no_memory(trial: Trial) -> None:
     trial.require(grown < 24, Status.FAIL_LEAK, "resident-memory", f"500 calls left {grown:.0f} MiB")
 
 
+@check(Level.L4, cost=1)
+def a_hundred_calls_leave_no_threads_and_no_files(trial: Trial) -> None:
+    twin = _warm(trial, 4, 16)
+
+    def calls(count: int) -> None:
+        for _ in range(count):
+            with torch.no_grad():
+                twin.compiled(trial.normal(4, 16))
+
+    calls(20)  # a pool of threads may fill up first
+    process = psutil.Process()
+    threads, files = process.num_threads(), process.num_fds()
+    calls(100)
+    grown = process.num_threads() - threads
+    trial.require(grown < 20, Status.FAIL_LEAK, "threads", f"100 calls left {grown} threads")
+    grown = process.num_fds() - files
+    trial.require(grown < 20, Status.FAIL_LEAK, "files", f"100 calls left {grown} files open")
+
+
 @check(Level.L4)
 def inputs_and_results_are_let_go(trial: Trial) -> None:
     twin = _warm(trial, 4, 16)
@@ -200,11 +220,14 @@ def a_model_is_let_go(trial: Trial) -> None:
     program = fairlead.compile(module, backend=trial.subject.name, fallback=("eager",))
     with torch.no_grad():
         program(trial.normal(4, 16))
-    alive = weakref.ref(module.get_parameter("up.weight"))
-    del module, program
+    weight = module.get_parameter("up.weight")
+    alive = weakref.ref(weight)
+    memory: Any = StorageWeakRef(weight.untyped_storage())  # type: ignore[no-untyped-call]
+    del module, program, weight
     torch._dynamo.reset()
     gc.collect()
-    trial.require(alive() is None, Status.FAIL_LEAK, "weights", "the weights outlive the model and its program")
+    gone = alive() is None and memory.expired()
+    trial.require(gone, Status.FAIL_LEAK, "weights", "the weights outlive the model and its program")
     _warm(trial, 4, 16)
 
 
