@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ import torch
 
 from conformance.tests.engine.faulty import Faulty, honest
 from conformance.tests.zoo._fault import Kind, Reference
-from fairlead.ir import Graph
+from fairlead.ir import Graph, Role
 from fairlead.ir import Kind as Of
 
 KIND = Kind("gradients")
@@ -105,5 +106,48 @@ def gradients_are_left_in_one_buffer():
         if graph.kind is not Of.backward:
             return found
         return [memory.setdefault((i, r.shape, r.dtype), r.clone()).copy_(r) for i, r in enumerate(found)]
+
+    return Reference(run)
+
+
+@backend("training/fifty-steps-of-gradient-descent/*", sole="loss-curve")
+def gradients_vanish_after_many_steps():
+    """From the 25th backward on, gradients are zero: a counter of steps runs over."""
+    turns = itertools.count()
+
+    def run(graph: Graph, inputs: Sequence[Any]) -> list[torch.Tensor]:
+        found = honest(graph, inputs)
+        return [r * 0 for r in found] if graph.kind is Of.backward and next(turns) > 24 else found
+
+    return Reference(run)
+
+
+@backend("training/two-forwards-before-their-backwards/*", sole="saved-tensors")
+def saved_values_are_in_one_buffer():
+    """What each forward keeps for its backward is written over what the last one kept."""
+    memory: dict[Any, torch.Tensor] = {}
+
+    def run(graph: Graph, inputs: Sequence[Any]) -> list[torch.Tensor]:
+        found = honest(graph, inputs)
+        if graph.kind is not Of.forward:
+            return found
+        kept = [memory.setdefault((i, r.shape, r.dtype), r.clone()).detach() for i, r in enumerate(found[1:])]
+        for place, r in zip(kept, found[1:], strict=True):
+            place.numpy()[...] = r.numpy()
+        return [found[0], *kept]
+
+    return Reference(run)
+
+
+@backend("training/a-backward-kept-for-a-second/*", sole="retain-graph")
+def saved_values_are_used_up():
+    """The backward uses what was kept for it as scratch memory."""
+
+    def run(graph: Graph, inputs: Sequence[Any]) -> list[torch.Tensor]:
+        found = honest(graph, inputs)
+        for item, x in zip(graph.inputs, inputs, strict=True):
+            if graph.kind is Of.backward and item.role is Role.saved and isinstance(x, torch.Tensor):
+                x.numpy()[...] = 0
+        return found
 
     return Reference(run)
