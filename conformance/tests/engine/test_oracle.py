@@ -189,6 +189,13 @@ def test_another_order_of_summation_passes() -> None:
         assert failure(Faulty(backwards, extern_aten=("*",)), graph, seed=seed) == ("", "")
 
 
+def test_a_pool_may_average_rows_before_columns() -> None:
+    turned = lambda graph, inputs: [inputs[0].unfold(2, 3, 3).mean(-1).unfold(3, 3, 3).mean(-1)]  # noqa: E731
+    graph = one("aten._adaptive_avg_pool2d.default", "f64[8, 8, 30, 30]", output_size=[10, 10])
+    for seed in range(5):
+        assert failure(Faulty(turned, extern_aten=("*",)), graph, seed=seed) == ("", "")
+
+
 def test_integers_that_rounding_decides_are_left_open_and_others_are_not() -> None:
     b = Builder("floor")
     x = b.input("f32[64]", "x")

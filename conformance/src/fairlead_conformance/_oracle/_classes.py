@@ -28,7 +28,10 @@ CONTRACTIONS = frozenset(
 """Sums of products. Run on magnitudes, they give the size of the terms that add up, however these cancel."""
 
 SUMS = frozenset(
-    ("aten.sum.dim_IntList", "aten.sum.default", "aten.mean.dim", "aten.mean.default", "aten.cumsum.default")
+    (
+        *("aten.sum.dim_IntList", "aten.sum.default", "aten.mean.dim", "aten.mean.default", "aten.cumsum.default"),
+        *("aten._adaptive_avg_pool2d.default", "aten._adaptive_avg_pool3d.default"),
+    )
 )
 """Sums of one operand, whose terms have a size likewise."""
 
