@@ -42,4 +42,4 @@ TARGET = Target(
     where_drops_sign=True,
     sums_serially=True,
 )
-"""The CPU provider, with its contrib ops."""
+"""The CPU provider, with its contrib ops; `backends/onnxrt/defects/edges.py` shows what it gets wrong by itself."""
