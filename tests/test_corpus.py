@@ -66,9 +66,9 @@ def test_a_golden_module_computes_what_it_did(name: str) -> None:
 
 def is_here(op: str) -> bool:
     """Whether this torch, or a library that is loaded, has an op."""
-    namespace, name, overload = op.split(".")
-    if namespace in ("nn", "hop"):
+    if op.startswith(("nn.", "hop.")):
         return True
+    namespace, name, overload = op.split(".")
     try:
         torch._C._get_schema(f"{namespace}::{name}", "" if overload == "default" else overload)
     except RuntimeError:
