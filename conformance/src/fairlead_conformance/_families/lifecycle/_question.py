@@ -10,6 +10,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import psutil
+
 from fairlead.registry import registry
 from fairlead_conformance._case import Level
 from fairlead_conformance._observation import Declined, Failed, Observation
@@ -59,11 +61,12 @@ def wheel_of(subject: Subject) -> tuple[str, str]:
 def fresh(code: str, *arguments: str) -> Any:
     """What the code prints as JSON in its last line, run by an interpreter of its own.
 
-    The same is run once. Raises `Failed` where it ends otherwise, hangs, or says anything besides.
+    Its environment is that with which this process began, before any backend was imported here. The same is run once.
+    Raises `Failed` where it ends otherwise, hangs, or says anything besides.
     """
     command = [sys.executable, "-c", code, *arguments]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, env=psutil.Process().environ())
     except subprocess.TimeoutExpired as error:
         raise Failed(Status.FAIL_TIMEOUT, "fresh-process", f"no answer within {_SECONDS} s") from error
     if done.returncode < 0:
