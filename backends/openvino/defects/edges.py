@@ -1,4 +1,4 @@
-"""What OpenVINO's CPU plugin computes wrongly at the edges of f32, with its own API alone: each line should agree."""
+"""What OpenVINO's CPU plugin computes wrongly, with its own API alone: each line should agree."""
 
 from __future__ import annotations
 
@@ -43,3 +43,10 @@ mean = run(lambda x: op.divide(one, op.reduce_mean(x, op.constant([1]))), 4.0, 4
 show("1 / mean(4, 4), not converted", mean, "0.25")
 folded = op.absolute(op.subtract(one, op.constant(np.array([3, 0], np.float32))))
 show("abs of constants 1 - 3, 1 - 0", run(lambda x: op.add(x, folded), 0.0, 0.0), "2 1")
+
+integers = op.parameter([3], np.int32)
+reduced = ov.Core().compile_model(ov.Model([op.reduce_max(integers, op.constant([0]))], [integers]), "CPU")
+show("max of 1, 2, 2**31 - 1", reduced([np.array([1, 2, 2**31 - 1], np.int32)])[0], "2147483647")
+wide = op.parameter([2], np.int64)
+shifted = ov.Core().compile_model(ov.Model([op.add(wide, op.constant(1))], [wide]), "CPU")
+show("1 + 2**40, in i64", shifted([np.array([0, 2**40])])[0], "1 1099511627777")

@@ -150,12 +150,41 @@ def test_a_default_device_or_dtype_of_the_caller_does_not_matter() -> None:
         torch.set_default_dtype(torch.float32)
 
 
-def test_an_integer_that_openvino_would_cut_is_refused() -> None:
-    x, out = tensor(0, 2, dtype=DType.i64), tensor(1, 2, dtype=DType.i64)
-    run = backend.compile(graph([x], [Node("aten.neg.default", (x,), (out,))], out), backend.options_type(), {})
+def wide(op: str, *rest: object, dtype: DType = DType.i64) -> Executable:
+    x, out = tensor(0, 2, dtype=DType.i64), tensor(1, 2, dtype=dtype)
+    return backend.compile(graph([x], [Node(op, (x, *rest), (out,))], out), backend.options_type(), {})
+
+
+def test_an_integer_that_the_plugin_would_cut_keeps_all_of_its_digits() -> None:
+    run = wide("aten.neg.default")
     assert run([torch.tensor([1, -2])])[0].tolist() == [-1, 2]
+    assert run([torch.tensor([1, 2**53 + 1])])[0].tolist() == [-1, -(2**53) - 1]
+
+
+def test_a_sum_that_the_plugin_would_cut_keeps_all_of_its_digits() -> None:
+    x, out = tensor(0, 2, dtype=DType.i64), tensor(1, 2, dtype=DType.i64)
+    g = graph([x], [Node("aten.add.Tensor", (x, x, 3), (out,))], out)
+    assert backend.compile(g, backend.options_type(), {})([torch.tensor([2**30, 1])])[0].tolist() == [2**32, 4]
+    assert wide("aten.add.Tensor", 2**40, 1)([torch.tensor([0, 1])])[0].tolist() == [2**40, 2**40 + 1]
+
+
+def test_an_integer_is_refused_where_no_other_implementation_has_the_op() -> None:
+    x, y = tensor(0, 1, 1, 2, 2), tensor(1, 1, 1, 3, 3)
+    n, m = tensor(2, 2, dtype=DType.i64), tensor(3, 2, dtype=DType.i64)
+    nodes = [
+        Node("aten.convolution.default", (x, x, None, (1, 1), (1, 1), (1, 1), False, (0, 0), 1), (y,)),
+        Node("aten.neg.default", (n,), (m,)),
+    ]
+    run = backend.compile(graph([x, n], nodes, y, m), backend.options_type(), {})
     with pytest.raises(OverflowError, match="64-bit integers in 32 bits"):
-        run([torch.tensor([1, 2**40])])
+        run([torch.randn(1, 1, 2, 2), torch.tensor([1, 2**40])])
+
+
+def test_a_constant_that_the_plugin_would_cut_is_refused() -> None:
+    x, w, out = (tensor(i, 2, dtype=DType.i64) for i in range(3))
+    g = graph([x, w], [Node("aten.add.Tensor", (x, w, 1), (out,))], out)
+    with pytest.raises(OverflowError, match="a constant has one beyond"):
+        backend.compile(g, backend.options_type(), {1: torch.tensor([0, 2**40])})
 
 
 def test_f32_is_not_computed_in_less() -> None:

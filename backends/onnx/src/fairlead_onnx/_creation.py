@@ -9,6 +9,9 @@ from fairlead_onnx._writer import Declined, Ref, Writer, computed
 
 __all__ = ["filled", "iota"]
 
+_FEW = 4096
+"""So many numbers may be constants of the model."""
+
 
 @rule("aten.full.default")
 def full(c: Call) -> Ref:
@@ -52,6 +55,9 @@ def arange(c: Call) -> Ref:
     w, start, step = c.writer, c.args[0], c.args[2]
     dtype = DType.i64 if not c.dtype.is_floating or _is_whole(start, step) else _accumulated(c.out.dtype)
     if dtype not in w.target.dtypes:
+        if isinstance(count := c.out.shape[0], int) and count <= _FEW:
+            first, by = c.number(0), c.number(2)
+            return w.const([first + i * by for i in range(count)], c.dtype)
         raise Declined(f"fractions counted in {dtype}, which {w.target.name} does not compute in")
     index = w.cast(iota(w, c.out.shape[0]), dtype)
     if step != 1:

@@ -39,6 +39,9 @@ def max_pool(c: Call) -> tuple[Ref | None, ...]:
     (last,) = pooled(_numbered_nans(c, space), x.dtype)
     hit = w.same("Less", w.number(0.0, last.dtype), last, result=DType.bool)
     values = w.select(hit, w.number(math.nan, x.dtype), values)
+    if w.target.reduces_from_finite:
+        none = w.same("Less", last, w.number(0.0, last.dtype), result=DType.bool)
+        values = w.select(none, w.number(-math.inf, x.dtype), values)
     if places is not None:
         places = w.select(hit, w.cast(w.same("Sub", last, w.number(1.0, last.dtype)), DType.i64), places)
     return values, places
@@ -47,7 +50,8 @@ def max_pool(c: Call) -> tuple[Ref | None, ...]:
 def _numbered_nans(c: Call, space: int) -> Ref:
     """1 more than the place within its channel of each NaN, and 0 elsewhere: in a window, torch takes the last NaN.
 
-    Where nobody asks for the places, 1 for each NaN.
+    Where nobody asks for the places, 1 for each NaN. Below 0 for minus infinity, where the runtime starts from a finite
+    number.
     """
     w, x = c.writer, c.tensor(0)
     number = w.number(1.0, x.dtype)
@@ -57,7 +61,11 @@ def _numbered_nans(c: Call, space: int) -> Ref:
             raise Declined("the places of the largest in a plane that f32 cannot count")
         counted = w.same("Add", w.cast(iota(w, plane), x.dtype), number)
         number = w.reshape(counted, c.type(0).shape[-space:])
-    return w.select(is_nan(w, x), number, w.number(0.0, x.dtype))
+    rest = w.number(0.0, x.dtype)
+    if w.target.reduces_from_finite:
+        lowest = w.same("Equal", x, w.number(-math.inf, x.dtype), result=DType.bool)
+        rest = w.select(lowest, w.number(-1.0, x.dtype), rest)
+    return w.select(is_nan(w, x), number, rest)
 
 
 def _space(c: Call) -> int:

@@ -136,6 +136,8 @@ def _extreme(c: Call, op: str, axes: tuple[int, ...], *, keep: bool) -> Ref:
     if _is_empty(c):
         raise Declined("the extremum of an empty tensor")
     w, x = c.writer, c.tensor(0)
+    if op in w.target.avoided and axes and not x.dtype.is_floating:
+        return _ranked_extreme(c, op, axes, keep=keep)
     out = reduce(w, op, x, axes, keep=keep)
     if not x.dtype.is_floating or not axes:
         return out
@@ -143,6 +145,26 @@ def _extreme(c: Call, op: str, axes: tuple[int, ...], *, keep: bool) -> Ref:
         worst = w.number(-math.inf if op == "ReduceMax" else math.inf, x.dtype)
         out = w.select(everywhere(w, w.same("Equal", x, worst, result=DType.bool), axes, keep=keep), worst, out)
     return w.select(_has_nan(w, x, axes, keep=keep), w.number(float("nan"), x.dtype), out)
+
+
+def _ranked_extreme(c: Call, op: str, axes: tuple[int, ...], *, keep: bool) -> Ref:
+    """As the first of all that are sorted, where a reduction computes in floats and loses digits of integers."""
+    w, x, axis = c.writer, c.tensor(0), axes[0]
+    if len(axes) > 1:
+        if len(axes) < c.rank(0):
+            raise Declined(f"{w.target.name} reduces integers to an extremum along one or all dimensions")
+        x, axis = w.op("Reshape", x, w.ints(-1)), 0
+    wide = w.kernel_dtype("TopK", x.dtype)
+    first, _ = w.ops(
+        "TopK",
+        w.cast(x, wide),
+        w.ints(1),
+        dtypes=(wide, DType.i64),
+        axis=axis,
+        largest=int(op == "ReduceMax"),
+        sorted=1,
+    )
+    return w.cast(first if keep and len(axes) == 1 else w.reshape(first, c.out.shape), x.dtype)
 
 
 def _has_nan(w: Writer, x: Ref, axes: tuple[int, ...], *, keep: bool) -> Ref:

@@ -16,19 +16,21 @@ from openvino.op import Constant
 from fairlead.ir import Graph
 from fairlead_onnx import lower
 from fairlead_openvino._options import OpenVINOOptions
+from fairlead_openvino._ranges import largest, largest_that_fits
 from fairlead_openvino._target import TARGET
 
-__all__ = ["Compiled", "compile_graph", "ov_tensor"]
+__all__ = ["Compiled", "compile_graph", "evaluable", "ov_tensor"]
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A compiled model.
+    """A compiled model, and the one that it was compiled of.
 
     For each input of the graph its index among the model's inputs, or None where nothing reads it.
     """
 
     model: openvino.CompiledModel
+    source: openvino.Model
     inputs: tuple[int | None, ...]
     outputs: tuple[int, ...]
     weights: tuple[object, ...]
@@ -45,11 +47,14 @@ def compile_graph(graph: Graph, options: OpenVINOOptions, constants: Mapping[int
     model = _core().read_model(lowered.to_bytes(), b"")
     parameters = {p.get_friendly_name(): p for p in model.get_parameters()}
     weights: list[object] = []
+    fits = largest_that_fits(graph)
     for index, tensor in constants.items():
         parameter = parameters.pop(lowered.inputs[index] or "", None)
         if parameter is None:
             continue
         held = tensor.detach().contiguous()
+        if held.dtype is torch.int64 and largest(held) > fits:
+            raise OverflowError(f"OpenVINO computes 64-bit integers in 32 bits, and a constant has one beyond {fits}")
         constant = Constant(ov_tensor(held), shared_memory=True)
         weights += [held, constant]
         parameter.output(0).replace(constant.output(0))
@@ -60,6 +65,7 @@ def compile_graph(graph: Graph, options: OpenVINOOptions, constants: Mapping[int
     outputs = {name: i for i, port in enumerate(compiled.outputs) for name in port.get_names()}
     return Compiled(
         compiled,
+        model,
         tuple(
             inputs.get(name) if name is not None and i not in constants else None
             for i, name in enumerate(lowered.inputs)
@@ -67,6 +73,15 @@ def compile_graph(graph: Graph, options: OpenVINOOptions, constants: Mapping[int
         tuple(outputs[name] for name in lowered.outputs),
         tuple(weights),
     )
+
+
+def evaluable(model: openvino.Model) -> openvino.Model:
+    """A copy, over the same weights, that OpenVINO's reference implementations run: they have none of Identity."""
+    copy = model.clone()
+    for node in copy.get_ops():
+        if node.get_type_name() == "Identity":
+            node.output(0).replace(node.input_value(0))
+    return copy
 
 
 def _divide_exactly(model: openvino.Model) -> None:

@@ -7,13 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import openvino
 import torch
 from openvino._pyopenvino import InferRequest
 
 from fairlead.ir import DType, Graph, ScalarType, Type
 from fairlead.ir.dims import evaluator
-from fairlead_openvino._compiled import Compiled, compile_graph, ov_tensor
+from fairlead_openvino._compiled import Compiled, compile_graph, evaluable, ov_tensor
 from fairlead_openvino._options import OpenVINOOptions
+from fairlead_openvino._ranges import largest, largest_that_fits
 
 __all__ = ["ModelExecutable"]
 
@@ -30,7 +32,6 @@ _TORCH_DTYPES = {
     DType.f64: torch.float64,
 }
 
-_LARGEST = 2**30
 _SMALL = 16 * 1024
 """Up to so many bytes a copy is cheaper than giving OpenVINO another address."""
 
@@ -53,6 +54,10 @@ class _Port:
     def is_small(self) -> bool:
         return self.shape is not None and 0 < math.prod(self.shape) * self.dtype.itemsize <= _SMALL
 
+    def sized(self, env: Mapping[str, int]) -> tuple[int, ...]:
+        """The shape, with these values of symbols."""
+        return tuple(size(env) for size in self.sizes) if self.shape is None else self.shape
+
 
 @dataclass(frozen=True, slots=True)
 class _Signature:
@@ -61,6 +66,12 @@ class _Signature:
     inputs: tuple[_Port, ...]
     outputs: tuple[_Port, ...]
     symbols: tuple[tuple[str, int, int | None], ...]
+    watched: tuple[int, ...]
+    largest: int
+
+    def is_wide(self, inputs: Sequence[Any]) -> bool:
+        """Whether a 64-bit integer does not fit into the 32 bits that the CPU plugin keeps."""
+        return any(largest(inputs[place]) > self.largest for place in self.watched)
 
 
 class ModelExecutable:
@@ -90,8 +101,11 @@ class _Runs:
         self._compiled = compiled
         self._signature = signature
         self._idle: list[_Request] = []
+        self._evaluable: openvino.Model | None = None
 
     def __call__(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
+        if self._signature.is_wide(inputs):
+            return self._evaluate(inputs)
         try:
             request = self._idle.pop()
         except IndexError:
@@ -100,6 +114,25 @@ class _Runs:
             return request.run(inputs)
         finally:
             self._idle.append(request)
+
+    def _evaluate(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
+        """By OpenVINO's reference implementations, which keep 64 bits; they are slow, and some ops have none."""
+        ports = self._signature
+        given: list[Any] = [None] * len(ports.inputs)
+        for port in ports.inputs:
+            given[port.port] = torch.as_tensor(inputs[port.place], dtype=port.dtype).contiguous()
+        env = {name: inputs[i] if dim is None else inputs[i].shape[dim] for name, i, dim in ports.symbols}
+        outputs = [torch.empty(port.sized(env), dtype=port.dtype, device="cpu") for port in ports.outputs]
+        placed = dict(zip((port.port for port in ports.outputs), outputs, strict=True))
+        if self._evaluable is None:
+            self._evaluable = evaluable(self._compiled.source)
+        try:
+            self._evaluable.evaluate([ov_tensor(placed[i]) for i in range(len(placed))], list(map(ov_tensor, given)))
+        except RuntimeError as error:
+            raise OverflowError(
+                f"OpenVINO computes 64-bit integers in 32 bits, and an input has one beyond {ports.largest}"
+            ) from error
+        return outputs
 
 
 class _Request:
@@ -110,8 +143,8 @@ class _Request:
         self._symbols = signature.symbols
         inputs = [(p, self._buffer(p, request.set_input_tensor)) for p in signature.inputs]
         # By kind, since on a tiny graph a call is as long as deciding anew what each port needs.
-        self._copied = tuple((p.place, b) for p, b in inputs if b is not None and not _is_watched(p))
-        self._checked = tuple((p, b) for p, b in inputs if b is None or _is_watched(p))
+        self._copied = tuple((p.place, b) for p, b in inputs if b is not None and not p.is_number)
+        self._checked = tuple((p, b) for p, b in inputs if b is None or p.is_number)
         self._outputs = tuple((p, self._buffer(p, request.set_output_tensor)) for p in signature.outputs)
         self._placed = any(buffer is None for _, buffer in self._outputs)
 
@@ -142,44 +175,20 @@ class _Request:
         held = []
         for port, buffer in self._checked:
             given = inputs[port.place]
-            if port.dtype is torch.int64:
-                _check_range(given)
-            if buffer is None:
-                given = given.contiguous()
-                held.append(given)
-                self._request.set_input_tensor(port.port, ov_tensor(given))
-            elif port.is_number:
+            if buffer is not None:
                 buffer.fill_(given)
-            else:
-                buffer.copy_(given)
+                continue
+            given = given.contiguous()
+            held.append(given)
+            self._request.set_input_tensor(port.port, ov_tensor(given))
         return held
 
     def _place(self, port: _Port, env: Mapping[str, int]) -> torch.Tensor:
-        shape = port.shape
-        if shape is None:
-            shape = tuple(size(env) for size in port.sizes)
+        shape = port.sized(env)
         tensor = torch.empty(shape, dtype=port.dtype, device="cpu")
         if 0 not in shape:
             self._request.set_output_tensor(port.port, ov_tensor(tensor))
         return tensor
-
-
-def _is_watched(port: _Port) -> bool:
-    """Whether each value has to be looked at before OpenVINO gets it."""
-    return port.dtype is torch.int64
-
-
-def _check_range(given: torch.Tensor | int) -> None:
-    """Refuse integers that the CPU plugin, which keeps them in 32 bits, would cut. Sums of two of them still fit."""
-    if isinstance(given, int):
-        low = high = given
-    elif given.numel() == 0:
-        return
-    else:
-        array = given.numpy()
-        low, high = array.min(), array.max()
-    if low < -_LARGEST or high > _LARGEST:
-        raise OverflowError(f"OpenVINO computes 64-bit integers in 32 bits, and an input has one beyond {_LARGEST}")
 
 
 def _signature(graph: Graph, compiled: Compiled, baked: frozenset[int]) -> _Signature:
@@ -194,7 +203,8 @@ def _signature(graph: Graph, compiled: Compiled, baked: frozenset[int]) -> _Sign
     )
     dynamic = any(o.shape is None for o in outputs)
     symbols = tuple((s.name, place[s.source[0]], s.source[1]) for s in graph.symbols) if dynamic else ()
-    return _Signature(inputs, outputs, symbols)
+    watched = tuple(p.place for p in inputs if p.dtype is torch.int64)
+    return _Signature(inputs, outputs, symbols, watched, largest_that_fits(graph))
 
 
 def _port(place: int, port: int, type_: Type) -> _Port:

@@ -17,6 +17,21 @@ _GROWING = frozenset(
         "aten.scatter_reduce.two",
     }
 )
+_CONVERTING = frozenset({"aten._to_copy.default", "prims.convert_element_type.default"})
+_WITHOUT_REFERENCE = frozenset(
+    {
+        "aten._unsafe_index.Tensor",
+        "aten.bitwise_and.Tensor",
+        "aten.bitwise_not.default",
+        "aten.bitwise_or.Tensor",
+        "aten.bitwise_xor.Tensor",
+        "aten.diagonal.default",
+        "aten.gather.default",
+        "aten.index.Tensor",
+    }
+)
+"""Ops that only the CPU plugin has: where an input is too large for it, nothing else of OpenVINO computes them."""
+
 _COUNTING = frozenset({"aten.sum.dim_IntList", "aten.sum.default", "aten.cumsum.default"})
 
 
@@ -28,15 +43,19 @@ def refusal(node: Node) -> str | None:
 def _wide_integers(node: Node) -> str | None:
     """The CPU plugin keeps i64 in 32 bits.
 
-    Indices, sizes and masks fit (inputs are checked at the call); products, and what f64 holds, may not.
+    Indices, sizes and masks fit, and calls with larger inputs take another way; products, and what floats hold, may
+    not.
     """
     first = next((r for r in node.results if r is not None), None)
     if first is None or first.tensor.dtype is not DType.i64:
         return None
-    if node.op == "aten._to_copy.default" and _dtype(node.args[0]) is DType.f64:
+    source = _dtype(node.args[0]) if node.args else None
+    if node.op in _CONVERTING and source is not None and source.is_floating:
         return "OpenVINO computes 64-bit integers in 32 bits"
     counts = node.op in _COUNTING and _dtype(node.args[0]) is not DType.bool
-    return "OpenVINO computes 64-bit integers in 32 bits" if counts or node.op in _GROWING else None
+    return (
+        "OpenVINO computes 64-bit integers in 32 bits" if counts or node.op in _GROWING | _WITHOUT_REFERENCE else None
+    )
 
 
 def _unstable_sort(node: Node) -> str | None:

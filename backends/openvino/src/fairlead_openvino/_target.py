@@ -37,11 +37,11 @@ TARGET = Target(
     ),
     readable=frozenset({DType.f64}),
     kernels=_KERNELS,
-    drops_nan=frozenset({"Exp", "Relu", "Max", "Min", "Clip", "HardSigmoid"}),
+    drops_nan=frozenset({"Exp", "MaxPool", "Relu", "Max", "Min", "Clip", "HardSigmoid"}),
     reduces_from_finite=True,
     partial_rows=True,
     casts_truth=False,
-    avoided=frozenset({"Abs"}),  # it leaves out the Abs of what constant folding makes: defects/edges.py
+    avoided=frozenset({"Abs", "ReduceMax", "ReduceMin"}),  # of constants, and of integers: defects/edges.py
     coarse=frozenset({"Softplus", "Exp"}),
 )
 """The CPU plugin. It has no f64: it would compute it in f32."""
