@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 
@@ -15,3 +17,18 @@ def test_a_cast_to_16_bits_and_back_rounds(dtype: torch.dtype) -> None:
 
     x = torch.linspace(0.1, 1.0, 64)
     assert torch.equal(fairlead.compile(rounded, backend="inductor")(x), rounded(x))
+
+
+F = torch.nn.functional
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("op", [torch.expm1, F.elu, lambda x: F.celu(x, 0.7), F.selu])
+def test_an_exponential_less_one_is_exact_near_zero(
+    op: Callable[[torch.Tensor], torch.Tensor], dtype: torch.dtype
+) -> None:
+    edges = [0.0, -0.0, 1e-10, -1e-10, -1e-7, 1e-3, 88.0, 1e4, -100.0, float("inf"), -float("inf"), float("nan")]
+    x = torch.cat([torch.tensor(edges, dtype=dtype), torch.linspace(-1e-5, 1e-5, 37, dtype=dtype)])
+    found, right = fairlead.compile(op, backend="inductor")(x), op(x)
+    torch.testing.assert_close(found, right, rtol=4 * torch.finfo(dtype).eps, atol=0.0, equal_nan=True)
+    assert torch.equal(found.signbit() & ~found.isnan(), right.signbit() & ~right.isnan())

@@ -15,6 +15,7 @@ from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 
 from fairlead.interpret import in_clean_thread, restride, to_fx, torch_dtype
 from fairlead.ir import DType, Graph, Role, ScalarType, TensorType, Value, dims, row_major
+from fairlead_inductor._exact import exact
 
 if TYPE_CHECKING:
     from fairlead_inductor._backend import InductorOptions
@@ -81,7 +82,7 @@ class InductorExecutable:
         mode = FakeTensorMode(shape_env=env)
         symbols = {s.name: _symint(env, s.name, v) for s, v in zip(self._graph.symbols, values, strict=True)}
         fakes = [self._fake(mode, item.value.type, item.name, symbols) for item in self._graph.inputs]
-        function = compile_fx(to_fx(self._graph), fakes, config_patches=self._config)
+        function = compile_fx(exact(to_fx(self._graph)), fakes, config_patches=self._config)
         guards = env.produce_guards_expression(list(symbols.values())) if symbols else None
         variant = _Variant(cast("Callable[..., Any]", function), _condition(env, guards))
         self._variants.append(variant)
