@@ -1,9 +1,10 @@
 """Architectures through Fairlead's backends, torch's inductor and the vendors' own paths: docs/results/compare-cpu.md.
 
     python benchmarks/compare.py [--quick] [--models bert,gpt2] [--threads 1] [--out docs/results/compare-cpu]
+    python benchmarks/compare.py --join bert.json gpt2.json [--out docs/results/compare-cpu]
 
 Each row has a process of its own with empty caches; steady state is timed in turns, so that ratios hold on a machine
-that others use.
+that others use. Runs of some models each, such as on two cores each of a larger machine, are joined afterwards.
 """
 
 from __future__ import annotations
@@ -50,6 +51,29 @@ class Results(msgspec.Struct, frozen=True):
 
 def main() -> None:
     options = _options()
+    results = _joined(options.join) if options.join else _run(options)
+    for item in terminal_tables(results.report, 160):
+        Console(width=160).print(item)
+    _write(Path(options.out), results)
+
+
+def _joined(paths: Sequence[Path]) -> Results:
+    """One result of several; raises where they are of other machines, releases or settings."""
+    found = [msgspec.json.decode(path.read_bytes(), type=Results) for path in paths]
+    first = found[0].report
+    for path, each in zip(paths, found, strict=True):
+        if _conditions(each.report) != _conditions(first):
+            raise SystemExit(f"{path} was measured on another machine or with other settings than {paths[0]}")
+    comparisons = tuple(comparison for each in found for comparison in each.report.comparisons)
+    stages = {model: seconds for each in found for model, seconds in each.stages.items()}
+    return Results(msgspec.structs.replace(first, comparisons=comparisons), stages)
+
+
+def _conditions(report: Report) -> object:
+    return msgspec.structs.replace(report.machine, load=0.0), report.settings
+
+
+def _run(options: argparse.Namespace) -> Results:
     # The workers import `vendors` from here.
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(HERE), os.environ.get("PYTHONPATH"))))
     console = Console(stderr=True)
@@ -62,10 +86,7 @@ def main() -> None:
         training=options.train,
     )
     report = compare(options.models, rows, settings, lambda text: console.print(text, style="dim"))
-    for item in terminal_tables(report, 160):
-        Console(width=160).print(item)
-    stages = _stages(options.models) if not options.train else {}
-    _write(Path(options.out), Results(report, stages))
+    return Results(report, _stages(options.models) if not options.train else {})
 
 
 def _stages(models: Sequence[str]) -> dict[str, dict[str, dict[str, float]]]:
@@ -87,6 +108,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, help="threads of each row; torch's choice by default")
     parser.add_argument("--seconds", type=float, default=2.0, help="how long each row is timed")
     parser.add_argument("--train", action="store_true", help="training steps instead of inference")
+    parser.add_argument("--join", nargs="+", type=Path, metavar="FILE", help="join the results of earlier runs instead")
     parser.add_argument("--out", default="docs/results/compare-cpu", help="where to write, without the suffix")
     return parser.parse_args()
 
