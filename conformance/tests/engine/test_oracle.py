@@ -170,6 +170,21 @@ def test_declared_numerics_let_pass_what_they_name_and_no_more() -> None:
     assert faults("ftz") == {"tf32 products", "bfloat16 products"}
 
 
+@pytest.mark.parametrize("op", ["aten.neg.default", "aten.ceil.default", "aten.logical_not.default"])
+def test_what_is_nearly_zero_may_be_read_as_zero_where_that_is_declared(op: str) -> None:
+    b = Builder("tiny")
+    x = b.input("bf16[8]", "x")
+    b.output(b.op(op, x))
+    graph = b.graph()
+    inputs = [torch.tensor([0.0, 3e-39, -6e-39, 1.5e-38, -1.0, 0.5, 3.0, -2e-39], dtype=torch.bfloat16)]
+    flush = lambda graph, inputs: eager(graph, [torch.where(inputs[0].abs() < 2.0**-126, 0, inputs[0])])  # noqa: E731
+    wrong = lambda graph, inputs: eager(graph, [torch.where(inputs[0].abs() < 1, 0, inputs[0])])  # noqa: E731
+    declared = {"extern_aten": ("*",), "numerics": ("ftz",)}
+    assert failure(Faulty(flush, **declared), graph, inputs) == ("", "")
+    assert failure(Faulty(flush, extern_aten=("*",)), graph, inputs) == MISMATCH
+    assert failure(Faulty(wrong, **declared), graph, inputs) == MISMATCH
+
+
 def test_halves_may_be_computed_in_float32() -> None:
     b = Builder("half")
     x = b.input("bf16[64, 64]", "x")

@@ -108,7 +108,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     numbers itself. ``extern_aten``: torch kernels that it borrows. ``builds_on``: other compilers that it wraps;
     ``torch-inductor`` is torch's own. ``ops``: what it promises to run, as op and dtypes (none for all that it takes);
     conformance holds it to that. ``numerics``: where its numbers are less than the dtype promises: ``tf32`` (products
-    of float32 in 19 bits), ``ftz`` (numbers that are nearly zero taken for zero).
+    of float32 in 19 bits), ``ftz`` (numbers of f32 and bf16 below 2**-126 taken for zero, read or written).
     """
 
     devices: tuple[str, ...]

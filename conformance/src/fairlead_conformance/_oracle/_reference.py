@@ -15,7 +15,7 @@ from fairlead.interpret import to_fx
 from fairlead.ir import Graph
 from fairlead_conformance._oracle._classes import is_drawn, is_exact, picks
 from fairlead_conformance._oracle._places import Places
-from fairlead_conformance._oracle._shaken import Shaken
+from fairlead_conformance._oracle._shaken import FLUSHED, Shaken
 from fairlead_conformance._oracle._widen import widened, widened_inputs
 
 __all__ = ["Expected", "Reference"]
@@ -88,32 +88,46 @@ class Reference:
             return [Expected(e, drawn=True) for e in eager]
         if self._exact:
             return [Expected(e) for e in eager]
-        exact, least, moved = self._widened(inputs) or self._narrow(inputs)
+        others = _flushed(inputs) if "ftz" in self._numerics else ()
+        exact, least, moved = self._widened(inputs, others) or self._narrow(inputs, others)
         return [
             _expected(own, wide, floor, [m[i] for m in moved])
             for i, (own, wide, floor) in enumerate(zip(eager, exact, least, strict=True))
         ]
 
-    def _widened(self, inputs: Sequence[Any]) -> _Runs | None:
+    def _widened(self, inputs: Sequence[Any], others: Sequence[Sequence[Any]]) -> _Runs | None:
         """None for a graph that insists on its types, such as one that reads the bits of a number."""
         with contextlib.suppress(FairleadError, RuntimeError, TypeError, NotImplementedError, ValueError, IndexError):
             if self._shaken is None:
                 self._shaken = Shaken(self.graph, widened(self.graph), self._numerics)
-            return _runs(self._shaken, widened_inputs(self.graph, inputs))
+            wide = [widened_inputs(self.graph, each) for each in (inputs, *others)]
+            return _runs(self._shaken, wide[0], wide[1:])
         return None
 
-    def _narrow(self, inputs: Sequence[Any]) -> _Runs:
-        return _runs(Shaken(self.graph, self.graph, self._numerics), inputs)
+    def _narrow(self, inputs: Sequence[Any], others: Sequence[Sequence[Any]]) -> _Runs:
+        return _runs(Shaken(self.graph, self.graph, self._numerics), inputs, others)
 
 
 _Runs = tuple[Sequence[Any], Sequence[Any], Sequence[Sequence[Any]]]
 """Results unmoved, what each may be wrong by at least, and results of several runs that were moved."""
 
 
-def _runs(shaken: Shaken, inputs: Sequence[Any]) -> _Runs:
+def _runs(shaken: Shaken, inputs: Sequence[Any], others: Sequence[Sequence[Any]]) -> _Runs:
+    """``others`` are inputs that a backend may read in the place of these."""
     exact, least = shaken.exact(inputs)
     turns = 0 if not shaken.moves else TURNS_TO_JUMP if shaken.jumps else TURNS
-    return exact, least, [shaken.moved(inputs, turn) for turn in range(turns)]
+    moved = [shaken.moved(inputs, turn) for turn in range(turns)]
+    return exact, least, [*moved, *(shaken.exact(each)[0] for each in others)]
+
+
+def _flushed(inputs: Sequence[Any]) -> Sequence[Sequence[Any]]:
+    """The inputs with zeros for what is nearly zero, where any is."""
+    flushed = [torch.where(x.abs() < FLUSHED, x * 0, x) if _flushes(x) else x for x in inputs]
+    return [flushed] if any(_flushes(x) and not torch.equal(x, y) for x, y in zip(inputs, flushed, strict=True)) else []
+
+
+def _flushes(x: Any) -> bool:
+    return isinstance(x, torch.Tensor) and x.dtype in (torch.float32, torch.bfloat16)
 
 
 def _expected(

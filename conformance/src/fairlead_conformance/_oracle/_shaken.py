@@ -15,10 +15,10 @@ from fairlead_conformance._oracle._classes import Noise, noise_of
 from fairlead_conformance._oracle._spacing import SPACINGS
 from fairlead_conformance._oracle._widen import rounds
 
-__all__ = ["Shaken"]
+__all__ = ["FLUSHED", "Shaken"]
 
-_FLUSHED = 2.0**-126
-"""The number below which a backend that declares ``ftz`` may take float32 for zero."""
+FLUSHED = 2.0**-126
+"""The number below which a backend that declares ``ftz`` may take f32 and bf16 for zero: their smallest normal one."""
 
 
 class Shaken:
@@ -117,7 +117,7 @@ class _Run(Interpreter):
         size = torch.maximum(size, torch.as_tensor(least, dtype=torch.float64))
         spacing = SPACINGS[dtype]
         units = torch.ldexp(torch.ones_like(size), torch.frexp(size).exponent - 1) * spacing.at_one
-        tiny = _FLUSHED if self._ftz and spacing == SPACINGS[DType.f32] else spacing.at_zero
+        tiny = FLUSHED if self._ftz and spacing.at_zero / spacing.at_one == FLUSHED else spacing.at_zero
         amount = noise.ulps * units.clamp(min=tiny)
         if not noise.by_magnitude:  # a sum inside, as of a norm or of a softmax, is wrong in proportion
             return amount + noise.terms / 2 * math.sqrt(_depth(args)) * size
