@@ -7,7 +7,7 @@ WHEELS := core $(BACKENDS) conformance
 MODELS ?= bert resnet50
 LEVEL ?= L4
 JUDGED := eager inductor onnxrt openvino
-REACHED := eager
+REACHED := eager onnxrt openvino
 SAMPLED := inductor
 SAMPLE := 8/16
 
