@@ -200,6 +200,15 @@ def test_quotients_are_rounded_once() -> None:
     assert torch.equal(run([a, b])[0], a / b)
 
 
+def test_quotients_of_a_number_are_rounded_once() -> None:
+    x, out = tensor(0, 1000), tensor(1, 1000)
+    for of in ((x, 5.1), (5.1, x)):
+        run = backend.compile(graph([x], [Node("aten.div.Tensor", of, (out,))], out), backend.options_type(), {})
+        a = torch.rand(1000) + 1
+        left, right = (a.double() if isinstance(v, Value) else torch.tensor(v).double() for v in of)
+        assert torch.equal(run([a])[0], (left / right).float())
+
+
 def test_a_quotient_is_right_where_the_plugin_fuses_it() -> None:
     x, total, out = tensor(0, 3, 4), tensor(1, 3, 1), tensor(2, 3, 1)
     for of in ((total, 7.0), (7.0, total)):

@@ -95,8 +95,9 @@ def _divide_exactly(model: openvino.Model) -> None:
         if node.get_type_name() != "Divide":
             continue
         dividend, divisor = (node.input_value(i).get_node() for i in range(2))
+        other = divisor if isinstance(dividend, Constant) else dividend
         varies = not (isinstance(dividend, Constant) or isinstance(divisor, Constant))
-        if varies or (dividend.get_type_name() in ("Parameter", "Convert") and not _is_power_of_two(divisor)):
+        if varies or (other.get_type_name() in ("Parameter", "Convert") and not _is_power_of_two(divisor)):
             node.get_rt_info()["nonconvertable_divide_0"] = True
 
 
