@@ -177,11 +177,13 @@ def test_what_is_nearly_zero_may_be_read_as_zero_where_that_is_declared(op: str)
     b.output(b.op(op, x))
     graph = b.graph()
     inputs = [torch.tensor([0.0, 3e-39, -6e-39, 1.5e-38, -1.0, 0.5, 3.0, -2e-39], dtype=torch.bfloat16)]
+    nearly_zero = [torch.full((8,), 3e-39, dtype=torch.bfloat16)]
     flush = lambda graph, inputs: eager(graph, [torch.where(inputs[0].abs() < 2.0**-126, 0, inputs[0])])  # noqa: E731
-    wrong = lambda graph, inputs: eager(graph, [torch.where(inputs[0].abs() < 1, 0, inputs[0])])  # noqa: E731
+    wrong = lambda graph, inputs: eager(graph, [-inputs[0] - 1])  # noqa: E731
     declared = {"extern_aten": ("*",), "numerics": ("ftz",)}
-    assert failure(Faulty(flush, **declared), graph, inputs) == ("", "")
-    assert failure(Faulty(flush, extern_aten=("*",)), graph, inputs) == MISMATCH
+    for given in (inputs, nearly_zero):
+        assert failure(Faulty(flush, **declared), graph, given) == ("", "")
+        assert failure(Faulty(flush, extern_aten=("*",)), graph, given) == MISMATCH
     assert failure(Faulty(wrong, **declared), graph, inputs) == MISMATCH
 
 

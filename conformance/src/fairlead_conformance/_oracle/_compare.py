@@ -37,6 +37,8 @@ def compare(
         right = _near(got, expected, expected.exact, expected.bound)
     if also is not None:
         right |= also
+    if expected.flushed is not None:
+        right |= _as_flushed(got, expected.flushed, expected.bound)
     if expected.free is None:
         return Comparison(got.numel(), _problem(got, expected, right))
     return Comparison(got.numel() - int(expected.free.sum()), _problem(got, expected, right | expected.free))
@@ -69,6 +71,13 @@ def _near(got: torch.Tensor, expected: Expected, exact: torch.Tensor, bound: tor
         return right
     largest = torch.finfo(got.dtype).max
     return right | (wide.isinf() & (wide.sign() == exact.sign()) & (exact.abs() + bound > largest))
+
+
+def _as_flushed(got: torch.Tensor, flushed: torch.Tensor, bound: torch.Tensor | None) -> torch.Tensor:
+    if bound is None:
+        return got == flushed
+    wide = got.to(torch.complex128 if got.is_complex() else torch.float64)
+    return (wide == flushed) | ((wide - flushed).abs() <= bound)
 
 
 def _problem(got: torch.Tensor, expected: Expected, right: torch.Tensor) -> str:

@@ -41,6 +41,7 @@ class Expected:
     """One output. ``exact`` and ``bound`` are in float64 (complex128); None where eager's bits are the only answer.
 
     ``free`` marks integers and booleans that the errors of the ops before them change: anything may come out there.
+    ``flushed`` is as right: the result for a backend that reads as zero what is nearly zero, typed as ``exact``.
     ``drawn`` results have a distribution and no values.
     """
 
@@ -48,6 +49,7 @@ class Expected:
     exact: torch.Tensor | None = None
     bound: torch.Tensor | None = None
     free: torch.Tensor | None = None
+    flushed: torch.Tensor | None = None
     drawn: bool = False
 
 
@@ -89,9 +91,9 @@ class Reference:
         if self._exact:
             return [Expected(e) for e in eager]
         others = _flushed(inputs) if "ftz" in self._numerics else ()
-        exact, least, moved = self._widened(inputs, others) or self._narrow(inputs, others)
+        exact, least, moved, flushed = self._widened(inputs, others) or self._narrow(inputs, others)
         return [
-            _expected(own, wide, floor, [m[i] for m in moved])
+            _expected(own, wide, floor, [m[i] for m in moved], [f[i] for f in flushed])
             for i, (own, wide, floor) in enumerate(zip(eager, exact, least, strict=True))
         ]
 
@@ -108,8 +110,8 @@ class Reference:
         return _runs(Shaken(self.graph, self.graph, self._numerics), inputs, others)
 
 
-_Runs = tuple[Sequence[Any], Sequence[Any], Sequence[Sequence[Any]]]
-"""Results unmoved, what each may be wrong by at least, and results of several runs that were moved."""
+_Runs = tuple[Sequence[Any], Sequence[Any], Sequence[Sequence[Any]], Sequence[Sequence[Any]]]
+"""Results unmoved, what each may be wrong by at least, results of runs that were moved, and of runs of other inputs."""
 
 
 def _runs(shaken: Shaken, inputs: Sequence[Any], others: Sequence[Sequence[Any]]) -> _Runs:
@@ -117,7 +119,7 @@ def _runs(shaken: Shaken, inputs: Sequence[Any], others: Sequence[Sequence[Any]]
     exact, least = shaken.exact(inputs)
     turns = 0 if not shaken.moves else TURNS_TO_JUMP if shaken.jumps else TURNS
     moved = [shaken.moved(inputs, turn) for turn in range(turns)]
-    return exact, least, [*moved, *(shaken.exact(each)[0] for each in others)]
+    return exact, least, moved, [shaken.exact(each)[0] for each in others]
 
 
 def _flushed(inputs: Sequence[Any]) -> Sequence[Sequence[Any]]:
@@ -131,20 +133,25 @@ def _flushes(x: Any) -> bool:
 
 
 def _expected(
-    eager: torch.Tensor, exact: torch.Tensor, least: torch.Tensor | float, moved: Sequence[torch.Tensor]
+    eager: torch.Tensor,
+    exact: torch.Tensor,
+    least: torch.Tensor | float,
+    moved: Sequence[torch.Tensor],
+    flushed: Sequence[torch.Tensor],
 ) -> Expected:
+    zeroed = flushed[0] if flushed else None
     if not (eager.is_floating_point() or eager.is_complex()):
         steady = eager == exact
         for other in moved:
             steady &= other == exact
-        return Expected(eager, free=~steady)
+        return Expected(eager, free=~steady, flushed=zeroed)
     wide = torch.complex128 if eager.is_complex() else torch.float64
     exact = exact.to(wide)
     furthest = torch.zeros(exact.shape, dtype=torch.float64)
     for other in moved:
         furthest = torch.maximum(furthest, (other.to(wide) - exact).abs().nan_to_num(nan=0.0, posinf=0.0))
     own = (eager.to(wide) - exact).abs().nan_to_num(nan=0.0, posinf=0.0)
-    return Expected(eager, exact, _allowed(MARGIN * furthest + least, own))
+    return Expected(eager, exact, _allowed(MARGIN * furthest + least, own), flushed=zeroed)
 
 
 def _allowed(bound: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
