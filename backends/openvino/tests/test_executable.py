@@ -193,6 +193,15 @@ def test_f32_is_not_computed_in_less() -> None:
     torch.testing.assert_close(linear(weight)([x])[0], x @ weight.t(), rtol=1e-5, atol=1e-5)
 
 
+def test_large_integers_are_picked_by_two_indices_of_either_sign() -> None:
+    x, i, j, out = (Value(k, TensorType(DType.i64, shape)) for k, shape in enumerate([(3, 4, 2), (5,), (5,), (5, 2)]))
+    node = Node("aten.index.Tensor", (x, (i, j)), (out,))
+    run = backend.compile(graph([x, i, j], [node], out), backend.options_type(), {})
+    given = torch.arange(24).view(3, 4, 2) + (1 << 40)
+    places = torch.tensor([0, 2, -1, 1, -3]), torch.tensor([3, -4, 0, -1, 2])
+    assert torch.equal(run([given, *places])[0], given[places])
+
+
 def test_quotients_are_rounded_once() -> None:
     x, y, out = tensor(0, 1000), tensor(1, 1000), tensor(2, 1000)
     run = backend.compile(graph([x, y], [Node("aten.div.Tensor", (x, y), (out,))], out), backend.options_type(), {})

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 from fairlead.ir import Dim, DType, Value
+from fairlead.ir.dims import product
 from fairlead_onnx._call import Call
 from fairlead_onnx._creation import filled, iota
 from fairlead_onnx._logic import select
@@ -106,8 +108,26 @@ def index(c: Call) -> Ref:
     front = (*axes, *(d for d in range(rank) if d not in axes))
     if front != tuple(range(rank)):
         x = w.op("Transpose", x, perm=front)
-    out = w.op("GatherND", x, _stacked(c, [places[a] for a in axes]))
+    indices = [places[a] for a in axes]
+    if "GatherND" in w.target.avoided:
+        out = _gathered_flat(c, x, [c.type(0).shape[d] for d in front], indices)
+    else:
+        out = w.op("GatherND", x, _stacked(c, indices))
     return _placed_back(w, out, axes, _broadcast_rank(places.values()), c.out.rank)
+
+
+def _gathered_flat(c: Call, x: Ref, shape: Sequence[Dim], indices: Sequence[Value]) -> Ref:
+    """GatherND as one Gather: the indexed dimensions, the first of ``shape``, as one, row-major."""
+    w, count = c.writer, len(indices)
+    at: Ref | None = None
+    for dim, index in zip(shape[:count], indices, strict=True):
+        size = w.scalar(w.dim(dim))
+        place = _to_i64(c, index)
+        negative = w.same("Less", place, w.number(0, DType.i64), result=DType.bool)
+        place = w.select(negative, w.same("Add", place, size), place)
+        at = place if at is None else w.same("Add", w.same("Mul", at, size), place)
+    assert at is not None
+    return w.op("Gather", w.reshape(x, (product(shape[:count]), *shape[count:])), at, axis=0)
 
 
 def _placed_back(w: Writer, out: Ref, axes: list[int], index_rank: int, rank: int) -> Ref:

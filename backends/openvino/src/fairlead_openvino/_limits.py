@@ -27,7 +27,6 @@ _WITHOUT_REFERENCE = frozenset(
         "aten.bitwise_xor.Tensor",
         "aten.diagonal.default",
         "aten.gather.default",
-        "aten.index.Tensor",
     }
 )
 """Ops that only the CPU plugin has: where an input is too large for it, nothing else of OpenVINO computes them."""
