@@ -6,6 +6,7 @@ BACKENDS := backends/onnx backends/inductor backends/onnxrt backends/openvino
 WHEELS := core $(BACKENDS) conformance
 MODELS ?= bert resnet50
 LEVEL ?= L4
+SEED ?=
 JUDGED := eager inductor onnxrt openvino
 REACHED := eager onnxrt openvino
 SAMPLED := inductor
@@ -34,11 +35,11 @@ bench: .venv/.ready    ## the measurements behind the numbers in the documentati
 	$(BIN)/python benchmarks/compare.py
 
 inference: .venv/.ready    ## core inference on each of our backends that has reached it; a sample on those that compile for long
-	$(MAKE) conform LEVEL=L1 JUDGED="$(REACHED)"
+	$(MAKE) conform LEVEL=L1 JUDGED="$(REACHED)" SEED=0
 	for b in $(SAMPLED); do $(BIN)/fairlead-conformance run $$b --level L1 --shard $(SAMPLE) --seed 0 --report reports/$$b-sample || exit 1; done
 
 conform: .venv/.ready    ## the conformance suite on each of our backends, in full or to LEVEL; reports in reports/
-	failed=; for b in $(JUDGED); do $(BIN)/fairlead-conformance run $$b --level $(LEVEL) --report reports/$$b || failed="$$failed $$b"; done; \
+	failed=; for b in $(JUDGED); do $(BIN)/fairlead-conformance run $$b --level $(LEVEL) $(SEED:%=--seed %) --report reports/$$b || failed="$$failed $$b"; done; \
 	$(BIN)/fairlead-conformance scoreboard $(JUDGED:%=reports/%) -o reports/site; \
 	[ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
 
