@@ -241,3 +241,26 @@ def test_the_magnitude_of_what_is_constant_is_taken() -> None:
     ]
     run = backend.compile(graph([x], nodes, out), backend.options_type(), {})
     assert run([torch.zeros(3, dtype=torch.int64)])[0].tolist() == [2, 1, 0]
+
+
+def test_residual_products_do_not_end_the_process_on_one_thread() -> None:
+    """OpenVINO's tokenizer dies of two in a row (defects/crash.py): not in this process, if it should again."""
+    code = """if True:
+        import torch, fairlead
+        torch.manual_seed(0)
+        layers = torch.nn.ModuleList(
+            torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 8)) for _ in range(2)
+        ).eval().requires_grad_(False)
+
+        def residual(x):
+            for layer in layers:
+                x = x + layer(x)
+            return x
+
+        x = torch.randn(2, 8)
+        compiled = fairlead.compile(residual, backend="openvino", options={"threads": 1}, max_fallback=0)
+        torch.testing.assert_close(compiled(x), residual(x))
+        print("agrees")
+    """
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.stdout.strip() == "agrees", result.stderr

@@ -17,6 +17,7 @@ from fairlead.ir import Graph
 from fairlead_onnx import lower
 from fairlead_openvino._options import OpenVINOOptions
 from fairlead_openvino._ranges import largest, largest_that_fits
+from fairlead_openvino._snippets import crashes_tokenizer
 from fairlead_openvino._target import TARGET
 
 __all__ = ["Compiled", "compile_graph", "evaluable", "ov_tensor"]
@@ -60,7 +61,7 @@ def compile_graph(graph: Graph, options: OpenVINOOptions, constants: Mapping[int
         parameter.output(0).replace(constant.output(0))
         model.remove_parameter(parameter)
     _divide_exactly(model)
-    compiled = _core().compile_model(model, options.device, _properties(options))
+    compiled = _core().compile_model(model, options.device, _properties(model, options))
     inputs = {name: i for i, port in enumerate(compiled.inputs) for name in port.get_names()}
     outputs = {name: i for i, port in enumerate(compiled.outputs) for name in port.get_names()}
     return Compiled(
@@ -115,7 +116,7 @@ def ov_tensor(tensor: torch.Tensor) -> openvino.Tensor:
     return openvino.Tensor(array, shared_memory=True) if array.size else openvino.Tensor(numpy.zeros_like(array))
 
 
-def _properties(options: OpenVINOOptions) -> dict[str, Any]:
+def _properties(model: openvino.Model, options: OpenVINOOptions) -> dict[str, Any]:
     properties: dict[str, Any] = {
         "PERFORMANCE_HINT": "LATENCY",
         "INFERENCE_PRECISION_HINT": options.precision,
@@ -123,4 +124,6 @@ def _properties(options: OpenVINOOptions) -> dict[str, Any]:
     }
     if options.device == "CPU":
         properties |= {"INFERENCE_NUM_THREADS": options.threads or torch.get_num_threads(), "ENABLE_CPU_PINNING": False}
+        if crashes_tokenizer(model):
+            properties["SNIPPETS_MODE"] = "DISABLE"
     return properties | options.config
