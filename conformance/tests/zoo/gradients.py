@@ -96,18 +96,33 @@ def gradients_of_the_first_call():
     return Reference(prepare=prepare)
 
 
-@backend("opgrad/mul/f32/*", "training/*")
-def gradients_are_left_in_one_buffer():
-    """All gradients are written into the same memory."""
+def _in_one_buffer(kind: Of, kept: int, *, unseen: bool) -> Faulty:
+    """A backend that leaves the results of one kind of graph, from the ``kept``-th on, in the same memory.
+
+    ``unseen``: torch's count of the versions of a tensor does not tell that it was written.
+    """
     memory: dict[Any, torch.Tensor] = {}
+
+    def placed(index: int, r: torch.Tensor) -> torch.Tensor:
+        place = memory.setdefault((index, r.shape, r.dtype), r.clone())
+        if unseen:
+            place.numpy()[...] = r.numpy()
+            return place.detach()
+        return place.copy_(r)
 
     def run(graph: Graph, inputs: Sequence[Any]) -> list[torch.Tensor]:
         found = honest(graph, inputs)
-        if graph.kind is not Of.backward:
+        if graph.kind is not kind:
             return found
-        return [memory.setdefault((i, r.shape, r.dtype), r.clone()).copy_(r) for i, r in enumerate(found)]
+        return [*found[:kept], *(placed(i, r) for i, r in enumerate(found[kept:]))]
 
     return Reference(run)
+
+
+@backend("opgrad/mul/f32/*", "training/*")
+def gradients_are_left_in_one_buffer():
+    """All gradients are written into the same memory."""
+    return _in_one_buffer(Of.backward, 0, unseen=False)
 
 
 @backend("training/fifty-steps-of-gradient-descent/*", sole="loss-curve")
@@ -125,18 +140,13 @@ def gradients_vanish_after_many_steps():
 @backend("training/two-forwards-before-their-backwards/*", sole="saved-tensors")
 def saved_values_are_in_one_buffer():
     """What each forward keeps for its backward is written over what the last one kept."""
-    memory: dict[Any, torch.Tensor] = {}
+    return _in_one_buffer(Of.forward, 1, unseen=True)
 
-    def run(graph: Graph, inputs: Sequence[Any]) -> list[torch.Tensor]:
-        found = honest(graph, inputs)
-        if graph.kind is not Of.forward:
-            return found
-        kept = [memory.setdefault((i, r.shape, r.dtype), r.clone()).detach() for i, r in enumerate(found[1:])]
-        for place, r in zip(kept, found[1:], strict=True):
-            place.numpy()[...] = r.numpy()
-        return [found[0], *kept]
 
-    return Reference(run)
+@backend("training/two-forwards-before-their-backwards/*", sole="runs")
+def saved_values_are_in_one_buffer_that_torch_sees_written():
+    """As before, by torch's own ``copy_``: autograd refuses to go backward."""
+    return _in_one_buffer(Of.forward, 1, unseen=False)
 
 
 @backend("training/a-backward-kept-for-a-second/*", sole="retain-graph")

@@ -17,7 +17,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 import fairlead
 from fairlead_conformance._case import Case, Level
 from fairlead_conformance._observation import Observation
-from fairlead_conformance._programs import Trial, Twin, cases_of, check, checks_of, run_check
+from fairlead_conformance._programs import Trial, Twin, attributed, cases_of, check, checks_of, run_check
 from fairlead_conformance._status import Status
 from fairlead_conformance._subject import Subject
 
@@ -43,6 +43,13 @@ def _warm(trial: Trial, *shape: int) -> Twin:
     return twin
 
 
+def _call(trial: Trial, twin: Twin, count: int, *shape: int) -> None:
+    """Calls whose results nobody keeps."""
+    for _ in range(count):
+        with torch.no_grad():
+            twin.alone(trial.normal(*shape))
+
+
 def _in_threads(count: int, work: Callable[[int], Tensor]) -> list[Tensor]:
     def called(index: int) -> Tensor:
         with torch.no_grad():
@@ -60,7 +67,7 @@ def _near(trial: Trial, got: Sequence[Tensor], wanted: Sequence[Tensor], check: 
 def _one_program(trial: Trial, width: int) -> None:
     twin = _warm(trial, 4, 16)
     inputs = [trial.normal(4, 16) for _ in range(4 * width)]
-    got = _in_threads(width, lambda index: twin.compiled(inputs[index]))
+    got = _in_threads(width, lambda index: twin.alone(inputs[index]))
     with torch.no_grad():
         wanted = [twin.eager(x) for x in inputs]
     _near(trial, got, wanted, "threads", f"{width} threads that share a program disturb each other")
@@ -80,7 +87,7 @@ def one_program_in_eight_threads(trial: Trial) -> None:
 def a_program_for_each_thread(trial: Trial) -> None:
     twins = [_warm(trial, 4, 16) for _ in range(3)]
     inputs = [trial.normal(4, 16) for _ in range(12)]
-    got = _in_threads(3, lambda index: twins[index % 3].compiled(inputs[index]))
+    got = _in_threads(3, lambda index: twins[index % 3].alone(inputs[index]))
     with torch.no_grad():
         wanted = [twins[index % 3].eager(x) for index, x in enumerate(inputs)]
     _near(trial, got, wanted, "threads", "programs in different threads disturb each other")
@@ -97,7 +104,8 @@ def programs_compiled_at_once(trial: Trial) -> None:
         result: Tensor = programs[index % 4](inputs[index % 4])
         return result
 
-    got = _in_threads(4, work)
+    with attributed():
+        got = _in_threads(4, work)
     with torch.no_grad():
         wanted = [modules[index % 4](inputs[index % 4]) for index in range(16)]
     _near(trial, got, wanted, "concurrent-compile", "programs compiled in four threads at once are wrong")
@@ -118,7 +126,9 @@ def a_program_called_within_another(trial: Trial) -> None:
     for _ in range(2):
         x = trial.normal(4, 16)
         with torch.no_grad():
-            _near(trial, [outer(x)], [x.relu() + inner.eager(x * 2)], "re-entrancy", "a program in a program is wrong")
+            with attributed():
+                got = outer(x)
+            _near(trial, [got], [x.relu() + inner.eager(x * 2)], "re-entrancy", "a program in a program is wrong")
 
 
 @check(Level.L4, cost=1)
@@ -138,7 +148,7 @@ def twenty_calls_give_the_same_bits(trial: Trial) -> None:
     twin = _warm(trial, 32, 16)
     x = trial.normal(32, 16)
     with torch.no_grad():
-        first, *others = [twin.compiled(x).clone() for _ in range(20)]
+        first, *others = [twin.alone(x).clone() for _ in range(20)]
     same = all(torch.equal(first, other) for other in others)
     trial.require(same, Status.FAIL_NONDETERMINISM, "same-bits", "one of twenty equal calls gives other bits")
 
@@ -148,7 +158,7 @@ def a_hundred_results_are_kept(trial: Trial) -> None:
     twin = _warm(trial, 4, 16)
     inputs = [trial.normal(4, 16) for _ in range(100)]
     with torch.no_grad():
-        got, wanted = [twin.compiled(x) for x in inputs], [twin.eager(x) for x in inputs]
+        got, wanted = [twin.alone(x) for x in inputs], [twin.eager(x) for x in inputs]
     _near(trial, got, wanted, "results-kept", "of a hundred results kept, some were overwritten")
 
 
@@ -156,9 +166,7 @@ def a_hundred_results_are_kept(trial: Trial) -> None:
 def five_hundred_calls_leave_no_tensors(trial: Trial) -> None:
     twin = _warm(trial, 4, 16)
     before = _tensors()
-    for _ in range(500):
-        with torch.no_grad():
-            twin.compiled(trial.normal(4, 16))
+    _call(trial, twin, 500, 4, 16)
     grown = _tensors() - before
     trial.require(grown < 50, Status.FAIL_LEAK, "tensors", f"500 calls left {grown} tensors")
 
@@ -166,15 +174,9 @@ def five_hundred_calls_leave_no_tensors(trial: Trial) -> None:
 @check(Level.L4, cost=4)
 def five_hundred_calls_leave_no_memory(trial: Trial) -> None:
     twin = _warm(trial, 1024, 16)
-
-    def calls(count: int) -> None:
-        for _ in range(count):
-            with torch.no_grad():
-                twin.compiled(trial.normal(1024, 16))
-
-    calls(100)
+    _call(trial, twin, 100, 1024, 16)
     before = _resident()
-    calls(500)
+    _call(trial, twin, 500, 1024, 16)
     grown = (_resident() - before) / _MEBIBYTE
     # An input and a result are 128 KiB: to keep either is 31 MiB or more.
     trial.require(grown < 24, Status.FAIL_LEAK, "resident-memory", f"500 calls left {grown:.0f} MiB")
@@ -183,16 +185,10 @@ def five_hundred_calls_leave_no_memory(trial: Trial) -> None:
 @check(Level.L4, cost=1)
 def a_hundred_calls_leave_no_threads_and_no_files(trial: Trial) -> None:
     twin = _warm(trial, 4, 16)
-
-    def calls(count: int) -> None:
-        for _ in range(count):
-            with torch.no_grad():
-                twin.compiled(trial.normal(4, 16))
-
-    calls(20)  # a pool of threads may fill up first
+    _call(trial, twin, 20, 4, 16)  # a pool of threads may fill up first
     process = psutil.Process()
     threads, files = process.num_threads(), process.num_fds()
-    calls(100)
+    _call(trial, twin, 100, 4, 16)
     grown = process.num_threads() - threads
     trial.require(grown < 20, Status.FAIL_LEAK, "threads", f"100 calls left {grown} threads")
     grown = process.num_fds() - files
@@ -204,11 +200,11 @@ def inputs_and_results_are_let_go(trial: Trial) -> None:
     twin = _warm(trial, 4, 16)
     x = trial.normal(4, 16)
     with torch.no_grad():
-        y = twin.compiled(x)
+        y = twin.alone(x)
     alive = [weakref.ref(x), weakref.ref(y)]
     del x, y
     with torch.no_grad():
-        twin.compiled(trial.normal(4, 16))
+        twin.alone(trial.normal(4, 16))
     gc.collect()
     kept = [name for name, reference in zip(("input", "result"), alive, strict=True) if reference() is not None]
     trial.require(not kept, Status.FAIL_LEAK, "tensors", f"the {' and the '.join(kept)} of an earlier call is kept")
@@ -218,7 +214,7 @@ def inputs_and_results_are_let_go(trial: Trial) -> None:
 def a_model_is_let_go(trial: Trial) -> None:
     module = trial.made(_Mlp)
     program = fairlead.compile(module, backend=trial.subject.name, fallback=("eager",))
-    with torch.no_grad():
+    with torch.no_grad(), attributed():
         program(trial.normal(4, 16))
     weight = module.get_parameter("up.weight")
     alive = weakref.ref(weight)
@@ -237,7 +233,8 @@ def a_hundred_steps_leave_no_tensors(trial: Trial) -> None:
     twin.gradients(trial.normal(4, 16))
 
     def step() -> None:
-        twin.compiled(trial.normal(4, 16)).square().sum().backward()
+        with attributed():
+            twin.compiled(trial.normal(4, 16)).square().sum().backward()
         twin.program.zero_grad()
 
     step()

@@ -12,11 +12,11 @@ import torch
 from torch.utils import _pytree as pytree
 
 import fairlead
-from fairlead.errors import CompileError
 from fairlead.placement import Placement
 from fairlead_conformance._observation import Failed, Observation
 from fairlead_conformance._programs._agreement import agree
 from fairlead_conformance._programs._layout import same_layout, same_memory, same_structure, tensors
+from fairlead_conformance._programs._raised import attributed
 from fairlead_conformance._status import Status
 from fairlead_conformance._subject import Subject
 from fairlead_conformance._witness import changed, state
@@ -82,6 +82,11 @@ class Twin:
         """Call all of them and compare; returns the compiled program's result."""
         return self._forward(self._within, args, named)[0].result
 
+    def alone(self, *args: Any, **named: Any) -> Any:
+        """Call the compiled program and compare nothing; what it raises is the backend's failure."""
+        with attributed():
+            return self.compiled(*args, **named)
+
     def gradients(self, *args: Any, **named: Any) -> Any:
         """As a call, with gradients of the result, arguments and weights; returns the compiled program's result.
 
@@ -89,7 +94,8 @@ class Twin:
         """
         runs = self._forward(lambda: _gradients_within(self._within), args, named)
         for run in runs:
-            torch.autograd.backward(_weighted(run.result, self._salt))
+            with attributed() if run is runs[0] else contextlib.nullcontext():
+                torch.autograd.backward(_weighted(run.result, self._salt))
         eager, exact = runs[1], runs[2] if len(runs) > 2 else None
         for got, wanted, true, what in _paired(*((_leaves(run)) for run in (runs[0], eager, exact or eager))):
             if (got.grad is None) != (wanted.grad is None):
@@ -119,13 +125,8 @@ class Twin:
     def _forward(self, within: _Context, args: Any, named: Any) -> list[_Run]:
         eager = self._run(self.eager, within, copy.deepcopy((args, named)))
         given, before, modules = copy.deepcopy((args, named)), state(random_numbers=False), len(sys.modules)
-        try:
+        with attributed():
             got = self._run(self.compiled, within, given)
-        except Exception as error:
-            status, check = (Status.FAIL_COMPILE, "compiles") if isinstance(error, CompileError) else (
-                Status.FAIL_RUN, "runs",
-            )  # fmt: skip
-            raise Failed(status, check, f"{type(error).__name__}: {error}".splitlines()[0]) from error
         imported = len(sys.modules) > modules  # by a compiler, at the first call
         if differing := changed(before, state(random_numbers=False), imported=imported):
             raise Failed(Status.FAIL_STATE, "state", f"the call changed: {differing}")
@@ -141,7 +142,8 @@ class Twin:
 
     def _check_seed(self, got: _Run, within: _Context, given: Any) -> None:
         """Whatever numbers the backend draws, the same seed gives the same."""
-        again = self._run(self.compiled, within, given)
+        with attributed():
+            again = self._run(self.compiled, within, given)
         for index, (a, b) in enumerate(zip(tensors(got.result), tensors(again.result), strict=True)):
             agree(b, a, None, f"result {index} with the same seed", self._seen, Status.FAIL_RNG)
 

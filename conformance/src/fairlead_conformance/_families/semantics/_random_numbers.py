@@ -41,10 +41,10 @@ def each_call_draws_anew(trial: Trial) -> None:
     twin = trial.compile(lambda x: torch.dropout(x, 0.5, True), draws=True)
     twin(torch.ones(64))
     torch.manual_seed(trial.salt)
-    first, second = twin.compiled(torch.ones(64)).clone(), twin.compiled(torch.ones(64))
+    first, second = twin.alone(torch.ones(64)).clone(), twin.alone(torch.ones(64))
     trial.require(not torch.equal(first, second), Status.FAIL_RNG, "fresh-numbers", "two calls drew the same")
     torch.manual_seed(trial.salt)
-    again = twin.compiled(torch.ones(64))
+    again = twin.alone(torch.ones(64))
     trial.require(torch.equal(first, again), Status.FAIL_RNG, "seed", "the same seed gives other numbers")
 
 
@@ -55,7 +55,7 @@ def another_seed_draws_others(trial: Trial) -> None:
     results = []
     for seed in (trial.salt, trial.salt + 1):
         torch.manual_seed(seed)
-        results.append(twin.compiled(torch.ones(64)).clone())
+        results.append(twin.alone(torch.ones(64)).clone())
     trial.require(not torch.equal(*results), Status.FAIL_RNG, "seed", "two seeds give the same numbers")
 
 

@@ -90,7 +90,7 @@ def equal_results_have_memory_of_their_own(trial: Trial) -> None:
     twin = trial.compile(lambda x: (x + 1, x + 1, x.clone(), x.clone()))
     x = trial.normal(4)
     twin(x)
-    results = twin.compiled(x)
+    results = twin.alone(x)
     results[0].fill_(7)
     trial.require(not torch.equal(results[0], results[1]), Status.FAIL_ALIAS, "aliases", "two results are one")
 
@@ -104,7 +104,7 @@ def writing_to_a_result_harms_no_later_call(trial: Trial) -> None:
     twin = trial.compile(program)
     twin(trial.integers(9, 4))
     x = trial.integers(9, 4)
-    twin.compiled(x)[0].fill_(7)
+    twin.alone(x)[0].fill_(7)
     twin(x)
 
 

@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from fairlead_conformance._case import Level
 from fairlead_conformance._families.training._nets import Mlp
-from fairlead_conformance._programs import Trial, check
+from fairlead_conformance._programs import Trial, attributed, check
 from fairlead_conformance._status import Status
 
 _TRAINING = ("training",)
@@ -37,7 +37,8 @@ def _learns_as_eager(trial: Trial, optimizer: _Optimizer, steps: int) -> None:
     twin = trial.compile(trial.made(Mlp).train())
     eager = copy.deepcopy(twin.eager)
     batches = [(trial.normal(16, 8), trial.integers(4, 16)) for _ in range(4)] * (steps // 4)
-    got = _curve(twin.compiled, twin.program.parameters(), optimizer, batches)
+    with attributed():
+        got = _curve(twin.compiled, twin.program.parameters(), optimizer, batches)
     wanted = _curve(eager, eager.parameters(), optimizer, batches)
     worst = (got - wanted).abs().max().item()
     trial.require(worst < 2e-3, Status.FAIL_GRAD, "loss-curve", f"the losses are off by up to {worst:.3g}")
