@@ -13,7 +13,10 @@ from fairlead_conformance._report import read_report
 from .conftest import Conform, left_behind
 
 CRASHES = {
-    "segfault": "its process was ended by SIGSEGV",
+    "segfault": "its process was ended by SIGSEGV in vendor_hostile/__init__.py:8 segfault",
+    "segfault_deep_down": "its process was ended by SIGSEGV in vendor_hostile/__init__.py:13 segfault_deep_down",
+    "segfault_beside_threads": "SIGSEGV in vendor_hostile/__init__.py:18 segfault_beside_threads",
+    "abort_in_a_native_thread": "SIGABRT in a thread of its own, while Python was in vendor_hostile/__init__.py:23",
     "exit_at_once": "its process ended with exit status 3",
     "allocate": "memory: its process grew to",
     "leave": "SystemExit escaped",
@@ -41,7 +44,8 @@ def test_what_a_backend_does_to_its_process_costs_that_case_alone(
     assert results["hang"].status is Status.FAIL_TIMEOUT
     assert [results[name].status for name in SURVIVES] == [Status.PASS_NATIVE] * len(SURVIVES)
     assert "last words" in results["exit_at_once"].output
-    assert "segfault" in results["segfault"].output  # Python's own account of where it was
+    for name in ("segfault", "segfault_deep_down", "segfault_beside_threads"):  # Python's own account of where it was
+        assert f"in {name}\n" in results[name].output
     assert _left(tmp_path) == []
     assert list(tmp_path.glob("fairlead-conformance-*")) == []
 
@@ -51,7 +55,7 @@ def test_a_process_for_each_case(conform: Conform, logged: Callable[[], dict[str
     conform(names, "--isolate", "case", "--workers", "1")
     statuses = [result.status for result in read_report(tmp_path / "out/report.json").results]
     assert statuses == [Status.PASS_NATIVE, Status.PASS_NATIVE, Status.FAIL_CRASH, Status.PASS_NATIVE]
-    assert logged()["segfault"].detail == "its process was ended by SIGSEGV"
+    assert logged()["segfault"].detail == "its process was ended by SIGSEGV in vendor_hostile/__init__.py:8 segfault"
 
     conform(names, "--isolate", "auto", "--workers", "1", "-k", "be_first")
     statuses = [result.status for result in read_report(tmp_path / "out/report.json").results]

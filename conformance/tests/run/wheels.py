@@ -5,13 +5,28 @@ from __future__ import annotations
 from pathlib import Path
 
 BACKEND = """
-import ctypes, os, signal, subprocess, sys, tempfile, time
+import ctypes, os, signal, subprocess, sys, tempfile, threading, time
 
 from fairlead.backend import Capabilities, NoOptions, Probe, Support
 
 
 def segfault():
     ctypes.string_at(0)
+
+def segfault_deep_down(depth=60):
+    if depth:
+        segfault_deep_down(depth - 1)
+    ctypes.string_at(0)
+
+def segfault_beside_threads():
+    for _ in range(8):
+        threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
+    ctypes.string_at(0)
+
+def abort_in_a_native_thread():
+    libc, thread = ctypes.CDLL(None), ctypes.c_ulong()
+    libc.pthread_create(ctypes.byref(thread), None, ctypes.cast(libc.abort, ctypes.c_void_p), None)
+    time.sleep(1000)
 
 def hang():
     time.sleep(1000)

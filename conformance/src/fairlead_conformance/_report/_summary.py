@@ -80,7 +80,7 @@ def bars(results: Iterable[Result]) -> list[Bar]:
 
 
 class Group(msgspec.Struct, frozen=True):
-    """Results that went wrong in one way: the status, the check, and the detail with its numbers left out."""
+    """Results that went wrong in one way: the status, the check, and the detail without its numbers, but for lines."""
 
     status: Status
     check: str
@@ -93,7 +93,7 @@ class Group(msgspec.Struct, frozen=True):
         return tuple(dict.fromkeys(result.id.split("/")[1] for result in self.results))
 
 
-_NUMBER = re.compile(r"0x[0-9a-f]+|[-+]?\b\d[\d.,]*(?:e[-+]?\d+)?\b|\[[\d, ]*\]|\bnan\b|\binf\b")
+_NUMBER = re.compile(r"0x[0-9a-f]+|(?<!\.py:)[-+]?\b\d[\d.,]*(?:e[-+]?\d+)?\b|\[[\d, ]*\]|\bnan\b|\binf\b")
 
 
 def groups(results: Iterable[Result]) -> list[Group]:

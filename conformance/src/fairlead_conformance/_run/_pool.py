@@ -165,7 +165,7 @@ class Pool:
         """Why the worker cannot go on, if so."""
         late = time.monotonic() - process.since
         if process.end:
-            return Status.FAIL_CRASH, process.end
+            return Status.FAIL_CRASH, process.end + process.place
         if late > (limit := self._limit(process)):
             return Status.FAIL_TIMEOUT, f"took longer than {round(limit, 1):g} seconds"
         if (held := process.memory()) > self._settings.memory:

@@ -19,6 +19,7 @@ import msgspec
 import psutil
 
 from fairlead_conformance._case import Case
+from fairlead_conformance._run._crash import account, place
 from fairlead_conformance._run._messages import LOST_CHANNEL, Message, Setup
 
 __all__ = ["Phase", "Process"]
@@ -26,7 +27,10 @@ __all__ = ["Phase", "Process"]
 KEEPER = Path(__file__).with_name("_keeper.py")
 
 TAIL = 4096
-"""How many bytes are kept of what a case prints."""
+"""How many characters are kept of what a case prints."""
+
+HELD = 2**18
+"""How many bytes of it are held until the case is over: a crash tells of every thread, and of the modules loaded."""
 
 CHILDREN_EVERY = 1.0
 """Seconds between looks at the memory of a worker's children; its own is looked at every time."""
@@ -88,8 +92,17 @@ class Process:
 
     @property
     def output(self) -> str:
-        """The end of what was printed since the case began."""
-        return self._printed.decode("utf-8", "replace").strip()
+        """The end of what was printed since the case began, and of a crash where it was."""
+        return account(self._print, TAIL).strip()
+
+    @property
+    def place(self) -> str:
+        """Where in the backend's code or its SDK's the process crashed, as a clause; empty where that is not known."""
+        return place(self._print)
+
+    @property
+    def _print(self) -> str:
+        return self._printed.decode("utf-8", "replace")
 
     def give(self, case: Case) -> None:
         """Start a case; it is over when its message is there, or with the process."""
@@ -105,7 +118,7 @@ class Process:
         if data is None:
             return
         if descriptor == self._output:
-            self._printed = (self._printed + data)[-TAIL:]
+            self._printed = (self._printed + data)[-HELD:]
         elif descriptor == self._status:
             self._hear(data)
         else:
