@@ -128,6 +128,7 @@ EDITS: dict[str, tuple[str, Callable[[Report], Report]]] = {
     "a known failure expired": ("known", lambda r: with_known(r, expires=datetime.date(2026, 2, 28))),
     "a known failure of tomorrow": ("known", lambda r: with_known(r, since=datetime.date(2026, 3, 2))),
     "a known failure without an issue": ("known", lambda r: with_known(r, issue="")),
+    "a known failure of a whole tracker": ("known", lambda r: with_known(r, issue="https://example.org/acme/issues")),
     "a known failure of no failure": ("known", lambda r: with_known(r, status=Status.DECLINED)),
     "a known failure of no case": ("known", lambda r: replace(r, known=(*r.known, replace(KNOWN, id="ops/x/f32/s0")))),
     "a known failure twice": ("known", lambda r: replace(r, known=(KNOWN, KNOWN))),

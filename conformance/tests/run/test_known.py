@@ -113,13 +113,34 @@ def test_the_file_says_what_the_entries_are(tmp_path: Path) -> None:
     assert (entry.id, entry.status, entry.expires.year) == (CASES[1].id, Status.FAIL_MISMATCH, 2026)
 
 
+def test_what_is_in_no_tracker_names_a_program_that_shows_it(tmp_path: Path) -> None:
+    path = tmp_path / "known-failures.toml"
+    text = ENTRY.format(id=CASES[1].id, expires="2026-12-31")
+    path.write_text(text.replace("https://example.org/issues/1", "backends/acme/defects/sum.py"))
+    assert [entry.issue for entry in read_known(path)] == ["backends/acme/defects/sum.py"]
+
+
+def test_the_programs_that_our_own_backends_name_are_there() -> None:
+    root = Path(__file__).parents[3]
+    named = [entry.issue for path in root.glob("backends/*/src/*/known-failures.toml") for entry in read_known(path)]
+    assert [issue for issue in named if not issue.startswith("https://") and not (root / issue).is_file()] == []
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
         (ENTRY.format(id="ops/*/f32", expires="2026-12-31"), "an id, or the beginning of one"),
         (ENTRY.format(id="*", expires="2026-12-31"), "an id, or the beginning of one"),
         (ENTRY.format(id=CASES[1].id, expires="2025-12-31"), "expires before it begins"),
-        (ENTRY.format(id=CASES[1].id, expires="2026-12-31").replace("https://", ""), "the issue is no URL"),
+        (
+            ENTRY.format(id=CASES[1].id, expires="2026-12-31").replace("https://", ""),
+            "neither the address of one issue",
+        ),
+        (ENTRY.format(id=CASES[1].id, expires="2026-12-31").replace("issues/1", "issues"), "neither the address of"),
+        (
+            ENTRY.format(id=CASES[1].id, expires="2026-12-31").replace("https://example.org/issues/1", "sum.py"),
+            "neither",
+        ),
         (ENTRY.format(id=CASES[1].id, expires="2026-12-31").replace("accumulates in float16", " "), "no reason"),
         (ENTRY.format(id=CASES[1].id, expires="2026-12-31").replace("FAIL_MISMATCH", "DECLINED"), "is no failure"),
         (ENTRY.format(id=CASES[1].id, expires="2026-12-31").replace("FAIL_MISMATCH", "FAIL"), "Invalid enum value"),

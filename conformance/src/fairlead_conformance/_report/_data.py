@@ -8,6 +8,7 @@ another number.
 from __future__ import annotations
 
 import datetime
+import re
 from typing import Any
 
 import msgspec
@@ -92,6 +93,11 @@ class Run(_Struct, frozen=True, kw_only=True):
     incomplete: tuple[str, ...] = ()
 
 
+_ISSUE = re.compile(r"https?://[^/\s]+/\S*\d\S*")
+
+_PROGRAM = re.compile(r"(?:[\w.-]+/)+[\w-]+\.py")
+
+
 class KnownFailure(_Struct, frozen=True, kw_only=True):
     """An entry of the backend's file of known failures: the exact status expected of one case, why, and until when."""
 
@@ -101,6 +107,14 @@ class KnownFailure(_Struct, frozen=True, kw_only=True):
     issue: str
     since: datetime.date
     expires: datetime.date
+
+    @property
+    def is_traceable(self) -> bool:
+        """Whether ``issue`` is the address of one issue, which has its number, or the path of a program that shows it.
+
+        A tracker's own address leaves it to the reader to find the issue.
+        """
+        return bool(_ISSUE.fullmatch(self.issue) or _PROGRAM.fullmatch(self.issue))
 
     def age(self, day: datetime.date) -> int:
         """Days since it is known."""

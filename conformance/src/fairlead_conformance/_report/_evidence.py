@@ -92,8 +92,8 @@ def _faults(entry: KnownFailure, result: Result, day: datetime.date) -> Iterator
         yield f"expired on {entry.expires}, before the run of {day}"
     if entry.since > day:
         yield f"known since {entry.since}, after the run of {day}"
-    if not (entry.reason and entry.issue.startswith(("https://", "http://"))):
-        yield "without a reason and the address of an issue"
+    if not (entry.reason and entry.is_traceable):
+        yield "without a reason and the address of an issue, or the path of a program that shows it"
 
 
 def _relatives(op: str) -> frozenset[str]:

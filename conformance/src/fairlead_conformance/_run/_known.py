@@ -10,6 +10,9 @@
     since = 2026-03-01
     expires = 2026-09-01
 
+``issue`` is the address of one issue, or, where none is open, the path in the backend's repository of a program that
+shows the failure with the SDK's interface alone.
+
 Such a failure is KNOWN_FAIL. One that passes is FAIL_XPASS, one that fails otherwise stays what it is, and so does one
 whose entry has expired or whose case is mandatory for the level. A prefix stands for every case that it matches.
 """
@@ -134,8 +137,11 @@ def _malformed(entry: KnownFailure) -> str:
         return "an id, or the beginning of one with its family and subject, then *"
     if not entry.reason.strip():
         return "no reason"
-    if not entry.issue.startswith(("https://", "http://")):
-        return "the issue is no URL"
+    if not entry.is_traceable:
+        return (
+            f"the issue {entry.issue!r} is neither the address of one issue, such as https://example.com/issues/17, "
+            "nor the path of a program that shows it, such as defects/sum.py"
+        )
     return "expires before it begins" if entry.expires < entry.since else ""
 
 
