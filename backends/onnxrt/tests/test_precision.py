@@ -90,6 +90,19 @@ def test_pooling_keeps_a_nan_in_its_windows(place: int) -> None:
         torch.testing.assert_close(run(op, x), op(x), equal_nan=True)
 
 
+@pytest.mark.parametrize("padding", [0, 1])
+@pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf, -1.0])
+def test_pooling_of_what_is_not_negative_keeps_it_too(value: float, padding: int) -> None:
+    x = torch.randn(2, 3, 9, 9)
+    x[:, 0, 4, 4] = x[1, :, 0, 8] = value
+    x[0, 1, 5, 5], x[0, 1, 6, 6] = torch.inf, -torch.inf
+
+    def pool(x: torch.Tensor) -> torch.Tensor:
+        return torch.max_pool2d(x.relu(), 3, 2, padding, ceil_mode=True)
+
+    torch.testing.assert_close(run(pool, x), pool(x), equal_nan=True)
+
+
 def test_the_place_of_a_nan_is_that_of_the_last_in_its_window() -> None:
     x = torch.zeros(1, 2, 3, 6)
     x[0, :, 0, 1] = x[0, 1, 1, 0] = torch.nan

@@ -36,6 +36,10 @@ def max_pool(c: Call) -> tuple[Ref | None, ...]:
     values, places = refs[0], w.same("Mod", refs[1], size) if c.wants(1) else None
     if "MaxPool" not in w.target.drops_nan:
         return values, places
+    if places is None and set(dilation) == {1} and _is_non_negative(w, x):
+        pads = (*padding, *ends)
+        mean = w.op("AveragePool", x, kernel_shape=kernel, strides=stride, pads=pads, count_include_pad=1)
+        return w.select(is_nan(w, mean), mean, values), None
     (last,) = pooled(_numbered_nans(c, space), x.dtype)
     hit = w.same("Less", w.number(0.0, last.dtype), last, result=DType.bool)
     values = w.select(hit, w.number(math.nan, x.dtype), values)
@@ -45,6 +49,12 @@ def max_pool(c: Call) -> tuple[Ref | None, ...]:
     if places is not None:
         places = w.select(hit, w.cast(w.same("Sub", last, w.number(1.0, last.dtype)), DType.i64), places)
     return values, places
+
+
+def _is_non_negative(w: Writer, x: Ref) -> bool:
+    """Whether only a NaN makes the mean of a window NaN: no minus infinity can meet an infinity there."""
+    producer = w.producer(x)
+    return x.dtype is DType.f32 and producer is not None and producer.op in ("Relu", "Sigmoid")
 
 
 def _numbered_nans(c: Call, space: int) -> Ref:
