@@ -83,6 +83,21 @@ def test_an_integer_argument_is_a_symbol(program: Compile) -> None:
     assert role == {Role.symbol}
 
 
+def test_an_integer_argument_may_be_negative(program: Compile) -> None:
+    run = program(lambda x, n: x * n, dynamic=True)
+    x = torch.arange(3.0)
+    assert run(x, -4).tolist() == [0.0, -4.0, -8.0]
+    assert sorted(s.lo for s in run.graph.symbols) == [-(2**63), 2]
+
+
+def test_a_guard_bounds_an_integer_argument_from_above_alone(program: Compile) -> None:
+    run = program(lambda x, end: x + torch.arange(0, end, -1), dynamic=True)
+    for end in (-4, -7):
+        assert run(torch.zeros(1), end).tolist() == [0.0, *range(-1, end, -1)]
+    (symbol,) = (s for s in run.graph.symbols if s.source[1] is None)
+    assert (symbol.lo, symbol.hi) == (-(2**63), -2)
+
+
 def test_a_float_argument_is_a_number_of_double_precision(program: Compile) -> None:
     run = program(lambda x, a: x * a + a, dynamic=True)
     x = torch.arange(3.0)

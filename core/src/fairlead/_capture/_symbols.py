@@ -10,15 +10,18 @@ import torch
 from fairlead._capture._types import Uncapturable
 from fairlead.ir import Input, Node, Output, ScalarType, Symbol, TensorType, symbols_in
 
-_Ranges = dict[str, tuple[int, int | None]]
+_Ranges = dict[str, tuple[int | None, int | None]]
+
+_LEAST = -(2**63)
+"""An integer that nothing bounds below; a size is bounded by 0."""
 
 
 def _ranges_of(gm: torch.fx.GraphModule) -> _Ranges:
-    """The range of each symbol, from the shape environment of the first symbolic size that the graph shows."""
+    """The range of each symbol, None where open, from the shape environment of the first symbolic size in sight."""
     for node in gm.graph.nodes:
         for number in _symbolic(node.meta.get("val")):
             known = number.node.shape_env.var_to_range
-            return {str(s): (_bound(r.lower, 0) or 0, _bound(r.upper, None)) for s, r in known.items()}
+            return {str(s): (_bound(r.lower), _bound(r.upper)) for s, r in known.items()}
     return {}
 
 
@@ -30,11 +33,11 @@ def _symbolic(value: Any) -> Iterator[torch.SymInt]:
         yield from (d for d in sizes if isinstance(d, torch.SymInt))
 
 
-def _bound(value: Any, default: int | None) -> int | None:
+def _bound(value: Any) -> int | None:
     if not getattr(value, "is_Integer", False):
-        return default
+        return None
     number = int(value)
-    return number if abs(number) < 2**62 else default
+    return number if abs(number) < 2**62 else None
 
 
 def sources_of(inputs: Sequence[Input]) -> dict[str, tuple[int, int | None]]:
@@ -66,4 +69,10 @@ def symbols_of(
     missing = sorted(used - sources.keys())
     if missing:
         raise Uncapturable(f"the size {missing[0]}, which is known only after data has been computed")
-    return tuple(Symbol(s, *ranges.get(s, (0, None)), sources[s]) for s in sources if s in used)
+    return tuple(_symbol(s, source, ranges) for s, source in sources.items() if s in used)
+
+
+def _symbol(name: str, source: tuple[int, int | None], ranges: _Ranges) -> Symbol:
+    low, high = ranges.get(name, (None, None))
+    least = _LEAST if source[1] is None else 0
+    return Symbol(name, least if low is None else low, high, source)

@@ -54,7 +54,7 @@ def tensor_of(data: TensorData) -> torch.Tensor:
 
 def example_inputs(graph: Graph, given: Mapping[int, torch.Tensor]) -> tuple[Any, ...]:
     """A value for each input, in the layout that its type says: the given one, or one that is drawn to fit."""
-    sizes = {symbol.name: min(max(symbol.lo, SIZE), symbol.hi or SIZE) for symbol in graph.symbols}
+    sizes = {s.name: min(max(s.lo, SIZE), SIZE if s.hi is None else s.hi) for s in graph.symbols}
     return tuple(
         _laid_out(given[index], each, sizes) if index in given else _drawn(each, sizes)
         for index, each in enumerate(graph.inputs)

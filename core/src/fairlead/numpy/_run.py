@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -95,8 +96,9 @@ class _Interpreter:
         for symbol in self.graph.symbols:
             index, axis = symbol.source
             size = int(given[index] if axis is None else given[index].shape[axis])
-            if size < symbol.lo or (symbol.hi is not None and size > symbol.hi):
-                raise self._misfit(f"the size {symbol.name} is {size}, not in [{symbol.lo}, {symbol.hi or 'inf'}]")
+            high = math.inf if symbol.hi is None else symbol.hi
+            if not symbol.lo <= size <= high:
+                raise self._misfit(f"the size {symbol.name} is {size}, not in [{symbol.lo}, {high}]")
             self.symbols[symbol.name] = size
 
     def _check_shape(self, index: int, item: Input, given: Any) -> None:
