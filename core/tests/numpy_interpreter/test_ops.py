@@ -13,12 +13,16 @@ from fairlead.ir import Complex, DType, Token
 
 from ._call import call
 
-F32, I64, BOOL = np.float32, np.int64, np.bool_
+F32, I64, BOOL, C64 = np.float32, np.int64, np.bool_, np.complex64
 nan, inf = np.nan, np.inf
 
 
 def f(*numbers: float) -> Any:
     return np.array(numbers, F32)
+
+
+def c(*numbers: complex) -> Any:
+    return np.array(numbers, C64)
 
 
 def i(*numbers: int) -> Any:
@@ -60,6 +64,9 @@ CASES: list[tuple[str, tuple[Any, ...], Any]] = [
     ("aten.all.dims", (np.zeros((0, 2), bool), [0], False), np.array([True, True])),
     ("aten.cumsum.default", (np.array([True, True]), 0, None), i(1, 2)),
     ("aten.logsumexp.default", (f(-inf, -inf), [0], False), np.array(-inf, F32)),
+    ("aten.logsumexp.default", (c(1000, 1000 + 1j), [0], False), np.array(1000 + np.log(1 + np.exp(1j)), C64)),
+    ("aten.logsumexp.default", (c(inf, 1 + 2j), [0], False), np.array(inf, C64)),
+    ("aten.logcumsumexp.default", (c(-inf + 1j, -inf, 2, inf, inf), 0), c(-inf, -inf, 2, inf, inf)),
     ("aten._softmax.default", (f(1000, 1000), 0, False), f(0.5, 0.5)),
     ("aten._softmax.default", (f(-inf, -inf), 0, False), f(nan, nan)),
     ("aten.index.Tensor", (f(1, 2, 3), [i(-1, 0)]), f(3, 1)),
@@ -72,6 +79,16 @@ CASES: list[tuple[str, tuple[Any, ...], Any]] = [
     ("aten.slice.Tensor", (f(1, 2, 3, 4), 0, 1, 2**62, 2), f(2, 4)),
     ("aten.constant_pad_nd.default", (f(1, 2, 3), [-1, 2], 9), f(2, 3, 9, 9)),
     ("aten.reflection_pad1d.default", (f(1, 2, 3)[None], [2, 1]), f(3, 2, 1, 2, 3, 2)[None]),
+    ("aten.arange.start_step", (2.1, -2.9, -1.0, Token("dtype", "i64"), None, None, None), i(2, 1, 0, -1)),
+    ("aten.arange.start_step", (2.1, -2.9, -1.0, Token("dtype", "i32"), None, None, None),
+     np.array([2, 1, 0, -1, -2], np.int32)),
+    ("aten.gather.default", (f(1, 2), 0, np.zeros((2, 0), I64), False), np.zeros((2, 0), F32)),
+    ("aten.scatter_add.default", (f(1, 2), 0, np.zeros((2, 0), I64), np.zeros((2, 0), F32)), f(1, 2)),
+    ("aten.scatter.src", (f(1, 2), 0, np.zeros((2, 0), I64), np.zeros((2, 0), F32)), f(1, 2)),
+    ("aten._cdist_backward.default", (np.zeros((0, 3, 4), F32), np.ones((3, 5), F32), np.ones((0, 4, 5), F32), 2.0,
+     np.zeros((0, 3, 4), F32)), np.zeros((3, 5), F32)),
+    ("aten._cdist_backward.default", (np.ones((1, 1), F32), f(0.1, 1.0)[None], f(0.7, 1.1)[None], inf,
+     np.array([[0.59999996]], F32)), f(-1, 0)[None]),
     ("aten.arange.start_step", (5, 0, -2, None, None, None, None), i(5, 3, 1)),
     ("aten.full.default", ([2], inf, None, None, None, None), f(inf, inf)),
     ("aten.full.default", ([], Complex(1.0, -2.0), None, None, None, None), np.array(1 - 2j, np.complex64)),
@@ -84,6 +101,8 @@ CASES: list[tuple[str, tuple[Any, ...], Any]] = [
     ("aten.copysign.Tensor", (f(1, 2), f(-0.0, 3)), f(-1, 2)),
     ("aten.angle.default", (f(-1, 1, nan),), f(np.pi, 0, nan)),
     ("aten.digamma.default", (f(0.0, -0.0, 1),), f(-inf, inf, -0.5772157)),
+    ("aten.polygamma.default", (2, f(-inf, inf, 1)), f(-inf, -0.0, -2.4041138)),
+    ("aten.special_zeta.default", (f(2, 2, inf, inf, inf), f(inf, -inf, 2, 1, 0.5)), f(0, inf, 0, 1, inf)),
     ("aten.lgamma.default", (f(0.0, -1.0, 3),), f(inf, inf, 0.6931472)),
     ("aten.erfinv.default", (f(-1, 0.5, 2),), f(-inf, 0.4769363, nan)),
     ("aten._int_mm.default", (np.full((1, 2), 99, np.int8), np.full((2, 1), 2, np.int8)),
@@ -114,6 +133,14 @@ def test_sorting_keeps_the_order_of_equals_and_puts_nan_last() -> None:
     values, at = call("aten.sort.default", f(2, nan, 1, 2), -1, True, gives=[f(0, 0, 0, 0), i(0, 0, 0, 0)])
     np.testing.assert_array_equal(values, f(nan, 2, 2, 1))
     np.testing.assert_array_equal(at, i(1, 0, 3, 2))
+
+
+def test_fractional_pooling_of_nothing_is_nothing() -> None:
+    nothing = np.zeros((0, 1, 4, 4, 4), F32)
+    gives = [np.zeros((0, 1, 2, 2, 2), F32), np.zeros((0, 1, 2, 2, 2), I64)]
+    samples = np.zeros((0, 1, 3), F32)
+    values, at = call("aten.fractional_max_pool3d.default", nothing, [2, 2, 2], [2, 2, 2], samples, gives=gives)
+    assert values.shape == at.shape == (0, 1, 2, 2, 2)
 
 
 def test_half_precision_is_rounded_once_at_the_end() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fairlead.numpy._dtypes import Array, wide
+from fairlead.numpy._dtypes import Array, cast, dtype_of, wide
 from fairlead.numpy._reductions import vector_norm
 from fairlead.numpy._table import Call, op
 
@@ -17,11 +17,13 @@ def _norms(gap: Array, p: float) -> Array:
 
 def _gradient(gap: Array, p: float, distance: Array, grad: Array) -> Array:
     """The gradient of the gap; zero where the distance is."""
-    grad, distance = wide(grad)[..., None], wide(distance)[..., None]
     if p == 0:
         return np.zeros(gap.shape)
     if p == np.inf:
-        return grad * np.sign(gap) * (np.abs(gap) == distance)
+        # The distance is rounded to its dtype: so has to be what it is found again by.
+        is_largest = cast(np.abs(gap), dtype_of(distance)) == distance[..., None]
+        return wide(grad)[..., None] * np.sign(gap) * is_largest
+    grad, distance = wide(grad)[..., None], wide(distance)[..., None]
     slope = np.sign(gap) * (np.abs(gap) / np.where(distance == 0, 1, distance)) ** (p - 1)
     return grad * np.where((distance == 0) | (gap == 0), 0, slope)
 
@@ -33,7 +35,10 @@ def _cdist(call: Call, x: Array, y: Array, p: float, mode: Any = None) -> Array:
 
 @op("_cdist_backward")
 def _cdist_backward(call: Call, grad: Array, x: Array, y: Array, p: float, distance: Array) -> Array:
+    """Of the batch that the two make together, or of nothing: then no gradient reaches x, whose shape it has."""
     gap = wide(x)[..., :, None, :] - wide(y)[..., None, :, :]
+    if gap.size == 0:
+        return np.zeros(x.shape)
     return np.sum(_gradient(gap, p, distance, grad), -2)
 
 

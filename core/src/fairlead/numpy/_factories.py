@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fairlead.ir import DType
 from fairlead.numpy._dtypes import Array, cast, number, operand
 from fairlead.numpy._table import Call, op
 
@@ -25,11 +26,14 @@ def _zeros(call: Call, *rest: Any) -> Array:
 
 @op("arange.start_step")
 def _arange(call: Call, start: Any, end: Any, step: Any = 1, *rest: Any) -> Array:
+    """In 64-bit integers the bounds are cut off before the elements are counted, in shorter ones thereafter."""
     if step == 0:
         raise ValueError("the step is zero")
+    if call.dtype is DType.i64:
+        start, end, step = int(start), int(end), int(step)
     exact = all(isinstance(x, int) for x in (start, end, step))
     count = -((start - end) // step) if exact else math.ceil((end - start) / step)
-    if not exact and call.dtype.is_integer:
+    if call.dtype.is_integer:
         start, step = int(start), int(step)
     return operand(start, call.dtype) + np.arange(max(count, 0)) * operand(step, call.dtype)
 

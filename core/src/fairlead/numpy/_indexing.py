@@ -88,7 +88,12 @@ def _gather(call: Call, x: Array, dim: int, index: Array, sparse_grad: bool = Fa
 
 
 def picked_along(x: Array, dim: int, index: Array) -> Array:
-    """The elements that an index names along one dimension; along the others it may be shorter than the array."""
+    """The elements that an index names along one dimension; along the others it may be shorter than the array.
+
+    An index of nothing may have any rank.
+    """
+    if index.size == 0:
+        return np.empty(index.shape, x.dtype)
     if x.ndim == 0 or index.ndim == 0:
         return np.reshape(np.ravel(x)[checked(np.ravel(index), max(x.size, 1))], index.shape)
     return x[places(index, dim, x.shape)]

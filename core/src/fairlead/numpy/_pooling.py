@@ -235,9 +235,11 @@ def _fractional_max_pool(call: Call, x: Array, kernel: Sizes, size: Sizes, sampl
     planes = np.reshape(x, (-1, *x.shape[-rank:]))
     drawn = np.reshape(wide(samples), (-1, rank))
     drawn = drawn[:, ::-1] if rank == 2 else drawn
+    shape = (*x.shape[:-rank], *size)
+    if len(planes) == 0:
+        return np.empty(shape), np.empty(shape, np.int64)
     parts = [
         _largest(plane, [fractional(*a) for a in zip(plane.shape, size, kernel, drawn[i], strict=True)])
         for i, plane in enumerate(planes)
     ]
-    shape = (*x.shape[:-rank], *size)
     return tuple(np.reshape(np.stack(p), shape) for p in zip(*parts, strict=True))  # type: ignore[return-value]

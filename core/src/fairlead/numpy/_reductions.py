@@ -135,9 +135,7 @@ def _var_mean(
 def _logsumexp(call: Call, x: Array, dims: Dims, keepdim: bool = False) -> Array:
     x = floating(x)
     over = axes(x, dims)
-    if x.dtype.kind == "c":
-        return np.log(np.sum(np.exp(x), over, keepdims=keepdim))
-    peak = np.max(x, over, keepdims=True, initial=-np.inf)
+    peak = np.max(x.real, over, keepdims=True, initial=-np.inf)
     peak = np.where(np.isinf(peak), 0, peak)
     total = np.log(np.sum(np.exp(x - peak), over, keepdims=True)) + peak
     return total if keepdim else np.squeeze(total, over)

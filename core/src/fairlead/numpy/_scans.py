@@ -31,16 +31,21 @@ def _logcumsumexp(call: Call, x: Array, dim: int) -> Array:
     if x.dtype.kind != "c":
         return np.logaddexp.accumulate(x, dim)
     rows = np.moveaxis(x.copy(), dim, 0)
-    for i in range(1, len(rows)):
-        rows[i] = _complex_logaddexp(rows[i - 1], rows[i])
+    total: Array = np.full(rows.shape[1:], -np.inf, rows.dtype)
+    for i, row in enumerate(rows):
+        rows[i] = total = _complex_logaddexp(total, row)
     return np.moveaxis(rows, 0, dim)
 
 
 def _complex_logaddexp(x: Array, y: Array) -> Array:
-    """log(exp(x) + exp(y)), near the operand with the larger real part: neither overflow nor a jump of the phase."""
+    """log(exp(x) + exp(y)), near the operand with the larger real part: neither overflow nor a jump of the phase.
+
+    Two operands at the same infinity have no distance, and are zero or infinite themselves.
+    """
     far: Array = np.where(x.real < y.real, x, y)
     near: Array = np.where(x.real < y.real, y, x)
-    return np.where(far == near, near + np.log(2), near + np.log1p(np.exp(far - near)))
+    endless = np.isinf(x.real) & (x.real == y.real)
+    return np.where(endless, np.log(np.exp(x) + np.exp(y)), near + np.log1p(np.exp(far - near)))
 
 
 def _running(is_better: Callable[[Array, Array], Array]) -> Callable[[Call, Array, int], tuple[Array, Array]]:

@@ -63,6 +63,8 @@ def _reduced(call: Call, x: Array, at: Callable[[Array], Any], source: Array, re
 
 @op("scatter.src")
 def _scatter(call: Call, x: Array, dim: int, index: Array, source: Array) -> Array:
+    if index.size == 0:
+        return x
     out, key = _at(np.array(x), dim, index)
     out[key] = _source(source, index)
     return np.reshape(out, x.shape)
@@ -87,6 +89,8 @@ def _scatter_named(call: Call, x: Array, dim: int, index: Array, source: Array, 
 def _scatter_reduce(
     call: Call, x: Array, dim: int, index: Array, source: Array, reduce: str, include_self: bool = True
 ) -> Array:
+    if index.size == 0:
+        return x
     out, key = _at(x, dim, index)
     out = _reduced(call, out, lambda _: key, _source(source, index), reduce, include_self)
     return np.reshape(out, x.shape)

@@ -55,10 +55,12 @@ def _zeta(s: float, q: float) -> float:
         return math.inf
     if s < 1 or math.isnan(s) or math.isnan(q):
         return math.nan
-    if q <= 0 and (q == math.floor(q) or s != math.floor(s)):
-        return math.inf if q == math.floor(q) else math.nan
     if math.isinf(q):
-        return 0.0
+        return 0.0 if q > 0 else math.inf
+    if q <= 0 and (q == math.floor(q) or math.isinf(s) or s != math.floor(s)):
+        return math.inf if q == math.floor(q) else math.nan
+    if math.isinf(s):
+        return 0.0 if q > 1 else 1.0 if q == 1 else math.inf
     total = 0.0
     while q < _FAR:
         total += math.pow(q, -s)
@@ -219,7 +221,7 @@ def _polygamma(call: Call, n: int, x: Array) -> Array:
 def _polygamma_zeta(s: int, q: float) -> float:
     """The zeta function left of zero too, where the recurrence carries it."""
     total = 0.0
-    while q < 0 and q != math.floor(q) and q > -1e4:
+    while -1e4 < q < 0 and q != math.floor(q):
         total += q**-s
         q += 1
     return total + _zeta(s, q)
