@@ -100,11 +100,12 @@ class _Runs:
     def __init__(self, compiled: Compiled, signature: _Signature) -> None:
         self._compiled = compiled
         self._signature = signature
+        self._watches = bool(signature.watched)
         self._idle: list[_Request] = []
         self._evaluable: openvino.Model | None = None
 
     def __call__(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
-        if self._signature.is_wide(inputs):
+        if self._watches and self._signature.is_wide(inputs):
             return self._evaluate(inputs)
         try:
             request = self._idle.pop()
@@ -147,6 +148,7 @@ class _Request:
         self._checked = tuple((p, b) for p, b in inputs if b is None or p.is_number)
         self._outputs = tuple((p, self._buffer(p, request.set_output_tensor)) for p in signature.outputs)
         self._placed = any(buffer is None for _, buffer in self._outputs)
+        self._buffers = tuple(buffer for _, buffer in self._outputs if buffer is not None)
 
     @staticmethod
     def _buffer(port: _Port, put: Callable[[int, Any], None]) -> torch.Tensor | None:
@@ -163,7 +165,7 @@ class _Request:
         held = self._put(inputs) if self._checked else ()  # memory that only this call keeps alive
         if not self._placed:
             InferRequest.infer(self._request, _NOTHING, True, False)
-            return [buffer.clone() for _, buffer in self._outputs if buffer is not None]
+            return [buffer.clone() for buffer in self._buffers]
         env = {name: inputs[i] if dim is None else inputs[i].shape[dim] for name, i, dim in self._symbols}
         placed = [self._place(port, env) if buffer is None else buffer for port, buffer in self._outputs]
         InferRequest.infer(self._request, _NOTHING, True, False)
