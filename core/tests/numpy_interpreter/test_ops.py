@@ -73,6 +73,7 @@ CASES: list[tuple[str, tuple[Any, ...], Any]] = [
     ("aten.index.Tensor", (f(1, 2, 3), [np.array([True, False, True])]), f(1, 3)),
     ("aten.index_put.default", (f(0, 0), [i(1, 1)], f(2, 3), True), f(0, 5)),
     ("aten.gather.default", (f(1, 2, 3), 0, i(2, 2), False), f(3, 3)),
+    ("aten.avg_pool2d.default", (f(1, 3).reshape(1, 1, 2), [1, 2], [], 0, False, True, None), f(2).reshape(1, 1, 1)),
     ("aten.scatter_reduce.two", (f(8, 8), 0, i(0, 0), f(1, 3), "mean", False), f(2, 8)),
     ("aten.scatter_reduce.two", (f(8, 8), 0, i(0, 0), f(1, 3), "amin", True), f(1, 8)),
     ("aten.embedding_dense_backward.default", (np.ones((3, 1), F32), i(0, 2, 0), 3, 2, False), f(2, 0, 0)[:, None]),

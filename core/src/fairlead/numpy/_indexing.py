@@ -44,33 +44,20 @@ def _key(x: Array, indices: Indices) -> tuple[Any, ...]:
 def _index(call: Call, x: Array, indices: Indices) -> Array:
     if not any(i is not None for i in indices):
         return x
-    if x.ndim == 0:
-        x = np.reshape(x, (1,))
     return x[_key(x, indices)]
 
 
 @op("index_put")
 def _index_put(call: Call, x: Array, indices: Indices, values: Array, accumulate: bool = False) -> Array:
     """Where one place is named twice, one of its values is written, or with ``accumulate`` the sum of all is added."""
-    shape = x.shape
-    if x.ndim == 0:
-        x = np.reshape(x, (1,))
     out = np.array(wide(x)) if accumulate else np.array(x)
     key = _key(x, indices)
     if accumulate:
         add = np.logical_or if out.dtype.kind == "b" else np.add
         add.at(out, key, wide(values))
     else:
-        _write(out, key, values)
-    return np.reshape(out, shape)
-
-
-def _write(out: Array, key: tuple[Any, ...], values: Array) -> None:
-    """An assignment, in which the values may have leading dimensions of one too many, as in ATen."""
-    target = out[key].shape
-    while values.ndim > len(target) and values.shape[0] == 1:
-        values = values[0]
-    out[key] = np.broadcast_to(values, target)
+        out[key] = values
+    return out
 
 
 @op("index_select")
@@ -95,7 +82,7 @@ def picked_along(x: Array, dim: int, index: Array) -> Array:
     if index.size == 0:
         return np.empty(index.shape, x.dtype)
     if x.ndim == 0 or index.ndim == 0:
-        return np.reshape(np.ravel(x)[checked(np.ravel(index), max(x.size, 1))], index.shape)
+        return np.reshape(np.ravel(x)[checked(np.ravel(index), x.size)], index.shape)
     return x[places(index, dim, x.shape)]
 
 

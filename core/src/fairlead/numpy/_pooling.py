@@ -52,11 +52,13 @@ def adaptive(n: int, count: int) -> Windows:
 
 def _rank(call: Call) -> int:
     """How many dimensions an op pools, as its name says."""
-    return next(rank for rank in (1, 2, 3) if f"{rank}d" in call.node.op)
+    return next(rank for rank in (2, 3) if f"{rank}d" in call.node.op)
 
 
-def _full(sizes: Sizes, rank: int) -> tuple[int, ...]:
-    return tuple(sizes) * rank if len(sizes) == 1 else tuple(sizes)
+def _full(sizes: Sizes | int, rank: int) -> tuple[int, ...]:
+    """A size for each dimension; ATen's defaults are one number for all."""
+    sizes = (sizes,) if isinstance(sizes, int) else tuple(sizes)
+    return sizes * rank if len(sizes) == 1 else sizes
 
 
 def _all_sliding(

@@ -215,16 +215,7 @@ def _polygamma(call: Call, n: int, x: Array) -> Array:
     if n == 0:
         return _each(_digamma)(x)
     factor = (-1.0) ** (n + 1) * math.factorial(n)
-    return _each(lambda v: factor * _polygamma_zeta(n + 1, v))(x)
-
-
-def _polygamma_zeta(s: int, q: float) -> float:
-    """The zeta function left of zero too, where the recurrence carries it."""
-    total = 0.0
-    while -1e4 < q < 0 and q != math.floor(q):
-        total += q**-s
-        q += 1
-    return total + _zeta(s, q)
+    return _each(lambda v: factor * _zeta(n + 1, v))(x)
 
 
 @op("mvlgamma")

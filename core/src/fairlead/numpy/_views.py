@@ -182,9 +182,7 @@ def _constant_pad(call: Call, x: Array, pad: Sequence[int], value: Any = 0) -> A
         before[-1 - i], after[-1 - i] = pad[2 * i], pad[2 * i + 1]
     shape = tuple(n + b + a for n, b, a in zip(x.shape, before, after, strict=True))
     out = np.full(shape, cast(number(value), call.dtype))
-    inner = tuple(
-        slice(max(b, 0), max(b, 0) + n + min(b, 0) + min(a, 0)) for n, b, a in zip(x.shape, before, after, strict=True)
-    )
+    inner = tuple(slice(max(b, 0), n + b) for n, b in zip(x.shape, before, strict=True))
     taken = tuple(slice(max(-b, 0), n - max(-a, 0)) for n, b, a in zip(x.shape, before, after, strict=True))
     out[inner] = x[taken]
     return out
