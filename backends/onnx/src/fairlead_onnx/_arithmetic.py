@@ -89,7 +89,9 @@ def truncate(w: Writer, x: Ref) -> Ref:
 @rule("aten.add.Tensor")
 def add(c: Call) -> Ref:
     if c.dtype is DType.bool:
-        return c.writer.op("Or", c.tensor(0, DType.bool), c.tensor(1, DType.bool))
+        other = c.tensor(1, DType.bool)
+        added = other if c.args[2] else c.writer.op("And", other, c.writer.number(False, DType.bool))
+        return c.writer.op("Or", c.tensor(0, DType.bool), added)
     return c.writer.same("Add", c.tensor(0, c.dtype), _times_alpha(c))
 
 

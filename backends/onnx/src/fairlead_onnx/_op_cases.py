@@ -167,6 +167,7 @@ def _pointwise() -> list[Row]:
         row("aten.add.Tensor", _F, fixed(torch.tensor(2)), n(3)),
         row("aten.mul.Tensor", "bf16", n(3), fixed(torch.tensor(2.0))),
     ]
+    rows += [row("aten.add.Tensor", "bool", b(3, 1), b(4), False), row("aten.sub.Tensor", "f32 i64", n(3), n(3), 0)]
     rows += [row("aten.add.Tensor", "f32 i64", n(0, 3), n(3)), row("aten.mul.Tensor", _F, n(), n())]
     targets = (torch.bool, torch.int32, torch.int64, torch.float16, torch.bfloat16, torch.float32, torch.float64)
     rows += [row("aten._to_copy.default", "bool u8 i32 i64 f16 bf16 f32 f64", n(6), target) for target in targets]
