@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import collections
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 __all__ = ["SAME", "Changes"]
 
@@ -30,8 +30,12 @@ SAME: Mapping[str, str] = {
     "symmetric": "functions whose two arguments may be exchanged: maximum, minimum, gcd, and the like",
     "squared": "the difference in a square or in an absolute value, which may be taken either way",
     "reshaped": "the size that reshape is to work out, for which any negative number stands",
+    "excluded": "an order at a number that the same conjunction rules out: of x != 0 and x < 0, the second",
 }
 """Changes that provably mean the same, by rule: they are no mutants."""
+
+_UNSEEN = frozenset({"strict", "negative", "sparse"})
+"""Flags that no valid case tells: of zip, of our check of indices, and of `np.indices`, whose results broadcast."""
 
 _SYMMETRIC = frozenset(
     {
@@ -50,6 +54,7 @@ class Changes(ast.NodeTransformer):
         self.same: collections.Counter[str] = collections.Counter()
         self._either_way: set[int] = set()
         self._sizes: set[int] = set()
+        self._ruled_out: set[int] = set()
 
     def _is_wanted(self, node: Any, change: str) -> bool:
         self.found.append((node.lineno, change))
@@ -57,6 +62,10 @@ class Changes(ast.NodeTransformer):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
         node.body = [self.visit(statement) for statement in node.body]
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> Any:
+        node.body = [s if isinstance(s, ast.AnnAssign) else self.visit(s) for s in node.body]
         return node
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
@@ -74,8 +83,8 @@ class Changes(ast.NodeTransformer):
         return node if isinstance(node.body[0], ast.Raise) else self.generic_visit(node)
 
     def visit_keyword(self, node: ast.keyword) -> Any:
-        """``strict`` guards against our own mistakes."""
-        return node if node.arg == "strict" else self.generic_visit(node)
+        """What guards an error, and what says how memory is laid out, is left alone."""
+        return node if node.arg in _UNSEEN else self.generic_visit(node)
 
     def visit_Expr(self, node: ast.Expr) -> Any:
         return node if isinstance(node.value, ast.Constant) else self.generic_visit(node)
@@ -83,6 +92,7 @@ class Changes(ast.NodeTransformer):
     def visit_BinOp(self, node: ast.BinOp) -> Any:
         if isinstance(node.op, ast.Pow) and isinstance(node.right, ast.Constant) and node.right.value == 2:
             self._either_way.add(id(node.left))
+        self._ruled_out |= _ruled_out(node)
         self.generic_visit(node)
         if (other := _OPERATORS.get(type(node.op))) and self._is_wanted(node, _became(node.op, other)):
             node.op = other()  # type: ignore[assignment]
@@ -102,7 +112,9 @@ class Changes(ast.NodeTransformer):
     def visit_Compare(self, node: ast.Compare) -> Any:
         self.generic_visit(node)
         for place, op in enumerate(node.ops):
-            if (other := _OPERATORS.get(type(op))) and self._is_wanted(node, _became(op, other)):
+            if id(node) in self._ruled_out:
+                self.same["excluded"] += 1
+            elif (other := _OPERATORS.get(type(op))) and self._is_wanted(node, _became(op, other)):
                 node.ops[place] = other()  # type: ignore[call-overload]
         return node
 
@@ -160,6 +172,24 @@ class Changes(ast.NodeTransformer):
 
 def _called_name(function: ast.expr) -> str:
     return getattr(function, "attr", getattr(function, "id", ""))
+
+
+def _ruled_out(conjunction: ast.BinOp) -> set[int]:
+    """The comparisons of order among what is joined by ``&`` whose two sides another one says are not equal."""
+    compared = [c for c in _joined(conjunction) if isinstance(c, ast.Compare) and len(c.ops) == 1]
+    unequal = {ast.dump(c.left) + ast.dump(c.comparators[0]) for c in compared if isinstance(c.ops[0], ast.NotEq)}
+    orders = [c for part in _joined(conjunction) for c in ast.walk(part) if _is_order(c)]
+    return {id(c) for c in orders if ast.dump(c.left) + ast.dump(c.comparators[0]) in unequal}
+
+
+def _joined(node: ast.expr) -> list[ast.expr]:
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd):
+        return [*_joined(node.left), *_joined(node.right)]
+    return [node]
+
+
+def _is_order(node: ast.AST) -> TypeGuard[ast.Compare]:
+    return isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Lt | ast.LtE | ast.Gt | ast.GtE)
 
 
 def _sizes_left_open(call: ast.Call) -> set[int]:

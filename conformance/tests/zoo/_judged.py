@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fnmatch
 import functools
+import itertools
 import time
 from collections.abc import Iterator, Sequence
 
@@ -42,6 +43,13 @@ def aimed(aims: Sequence[str], level: Level) -> list[Case]:
     return list(found.values())
 
 
+def in_turn(ops: Sequence[str], level: Level) -> list[Case]:
+    """The same of ops alone, one case of each op in turn, so that the first few are of all of them."""
+    rounds = itertools.zip_longest(*(aimed((op,), level) for op in ops))
+    found = {case.id: case for turn in rounds for case in turn if case is not None}
+    return list(found.values())
+
+
 def _order(case: Case) -> tuple[object, ...]:
     family, dtype = case.family, case.id.split("/")[2]
     return (
@@ -64,7 +72,7 @@ def results(
     """
     end = time.process_time() + seconds
     made = fault.make()
-    for case in aimed(fault.aims, level)[:most]:
+    for case in aimed(fault.aims, level) if most is None else in_turn(fault.aims, level)[:most]:
         if time.process_time() > end:
             return
         yield _result(made, case, seed)
@@ -89,4 +97,4 @@ def _fails_honestly(fault: Fault, case: str, seed: int) -> bool:
     return _result(fault.like(), found, seed).status.failed
 
 
-__all__ = ["aimed", "killed", "results"]
+__all__ = ["aimed", "in_turn", "killed", "results"]
