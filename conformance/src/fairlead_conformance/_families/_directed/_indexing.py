@@ -116,4 +116,10 @@ ROWS: tuple[Row, ...] = (
     row("slice-scatter-in-steps", "aten.slice_scatter.default", ramp(7, 3), ramp(3, 3), 0, 1, 6, 2),
     row("select-scatter", "aten.select_scatter.default", ramp(3, 4), ramp(3), 1, 2),
     row("diagonal-scatter", "aten.diagonal_scatter.default", ramp(3, 4), ramp(3), 1),
+    row("select-from-0d", "aten.index_select.default", f32([5.0]).reshape(()), 0, i64(0)),
+    row("scatter-into-0d", "aten.scatter.src", f32([5.0]).reshape(()), 0, i64([0]).reshape(()), f32([3.0]).reshape(())),
+    row("scatter-fewer-rows", "aten.scatter_add.default", ramp(4, 3), 0, i64([[2, 0], [2, 3]]), ramp(3, 3)),
+    row("put-adds-up-broadcast", "aten.index_put.default", ramp(4, 3), [i64(1, 1, 3)], ramp(3), True),
+    row("put-apart", "aten.index_put.default", ramp(3, 2, 4), [i64(2, 0), None, i64(3, 3)], ramp(2, 2), False),
+    row("masked-put-of-rows", "aten.index_put.default", ramp(3, 2), [b1(True, False, True)], ramp(2, 2), False),
 )

@@ -129,4 +129,19 @@ ROWS: tuple[Row, ...] = (
     row("median-of-even", "aten.median.default", f32(4.0, 1.0, 3.0, 2.0), level=Level.L2),
     row("median-of-nan", "aten.median.default", f32(4.0, NAN, 3.0), level=Level.L2),
     row("sum-cancels", "aten.sum.dim_IntList", f64(1e16, 1.0, -1e16), [0]),
+    *(
+        row("running-extreme", f"aten.{op}.default", x, dim, level=Level.L2)
+        for op in ("cummax", "cummin")
+        for x, dim in ((torch.zeros(0), 0), (torch.zeros(3, 0), 1), (_NANS, 0), (_TIES, 1), (i64(3, 1, 4, 4, 5), 0))
+    ),
+    *(row("kth-of-rows", "aten.kthvalue.default", ramp(4, 3), k, dim, level=Level.L2) for k, dim in ((2, 0), (3, 1))),
+    row("kth-kept", "aten.kthvalue.default", ramp(4, 3), 1, 0, True, level=Level.L2),
+    row("sort-along-first", "aten.sort.stable", ramp(4, 3), stable=True, dim=0, descending=True),
+    row("topk-along-first", "aten.topk.default", ramp(4, 3), 2, 0),
+    row("median-of-rows", "aten.median.dim", _NANS, 1, level=Level.L2),
+    row("median-of-rows", "aten.median.dim", ramp(4, 3), 0, True, level=Level.L2),
+    row("median-without-nan", "aten.nanmedian.dim", _NANS, 1, level=Level.L2),
+    row("median-without-nan", "aten.nanmedian.default", f32(4.0, NAN, 3.0, 1.0), level=Level.L2),
+    row("mode-of-rows", "aten.mode.default", i64([[2, 1, 1, 2], [3, 3, 0, 3]]), 1, level=Level.L2),
+    *(row("norm-of-order", "aten.linalg_vector_norm.default", _TIES, p, [1]) for p in (0.5, 1, 3, -1, -INF)),
 )

@@ -44,4 +44,9 @@ ROWS: tuple[Row, ...] = (
         for side in ("left", "right")
         for make, n in ((i64, 64), (i32, 32), (i8, 8))
     ),
+    row("softplus-at-the-threshold", "aten.softplus.default", f64(1.5, 1.25, -1.5), 2, 3, level=Level.L2),
+    *_each("gamma-of-zero", "igamma igammac", f32(0.0, 0.0, 0.0, 0.25), f32(0.5, 1.0, 1.5, 0.5)),
+    *_each("gamma-near-its-own-place", "igamma igammac", f32(1.0, 3.0, 30.0, 9.0), f32(2.0, 4.0, 31.0, 8.5)),
+    *_each("zeta-just-above-one", "special_zeta", f64(1.5, 1.25, 1.9), f64(1.0, 3.5, 12.5)),
+    *(row("polygamma", "aten.polygamma.default", n, f32(-0.5, -2.75, -11.3, 40.0), level=Level.L2) for n in (1, 2)),
 )
