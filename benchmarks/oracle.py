@@ -6,10 +6,15 @@ Each sample is captured, forward and backward, and each graph runs three times: 
 - agree: every output is equal (integers, booleans, and whatever only ops that the opset calls exact compute), or within
   some units in the last place of what NumPy has
 - sensitive: further away, but no further than the result moves when the inputs are changed in their last place
-- ties: places of equal elements, in an order that the op leaves open
+- ties: places of equal elements, in an order that the op leaves open (`ties` is its comparison class in the opset)
+- known: what torch is known to have otherwise, with a reason; the table is in ``oracle_known.py``, and a row of it that
+  no longer explains anything fails the run
+- refused: both interpreters refuse, as an op reads memory around an input: the inputs lie in memory of their own, with
+  the strides that they have, since an array has no more than its elements
 - drawn: the graph draws random numbers, so that only dtypes and shapes are compared
 - differ: the rest; the line says where
-- unsupported: NumPy lacks an op of the graph
+- torch alone: the graph has an op that the opset gives to torch alone, of tiers linalg and special
+- unsupported: NumPy lacks an op that the opset says it has
 
     python benchmarks/oracle.py [--dtypes f32,bf16] [--samples 4] [--json] [--seconds 20] [NAME ...]
     python benchmarks/oracle.py --models [NAME ...]
@@ -30,8 +35,9 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
 import torch
+from oracle_compare import Run, difference, is_exact, slack, ties, to_numpy
+from oracle_known import Known, completed, explanation, stale
 from torch._functorch.aot_autograd import aot_function
 from torch.testing._internal import common_methods_invocations as invocations
 from torch.utils._pytree import tree_flatten, tree_unflatten
@@ -44,42 +50,13 @@ from fairlead._capture._decompositions import table
 from fairlead._capture._fx import Uncapturable, graph_of
 from fairlead._models import CATALOG
 from fairlead._models._load import load
-from fairlead._torch_types import IR_DTYPES, TORCH_DTYPES
+from fairlead._torch_types import TORCH_DTYPES
 from fairlead.errors import FairleadError
-from fairlead.ir import DType, Graph, Input, Kind, Output, Value, opset
-from fairlead.numpy import numpy_dtype
+from fairlead.ir import DType, Graph, Kind, opset
 from fairlead.passes import canonicalize, draws_random_numbers, recognize_composites
 
 DTYPES = "f32,f64,i64,bool,bf16,c64"
-EPS = {DType.f64: 2.0**-52, DType.c128: 2.0**-52, DType.f32: 2.0**-23, DType.c64: 2.0**-23, DType.f16: 2.0**-10,
-       DType.bf16: 2.0**-7}  # fmt: skip
-UNORDERED = {"aten.topk.default": 2, "aten.sort.default": 1, "aten.kthvalue.default": 2}
-"""Ops that leave the order of equal elements open, and which argument names the dimension."""
-
-RELATIVE, ABSOLUTE = 32, 8
-"""Units in the last place: of the element, and of the largest element."""
-
-
-def to_numpy(x: Any) -> Any:
-    """A tensor's elements as an array of their own."""
-    if not isinstance(x, torch.Tensor):
-        return x
-    x = x.detach().resolve_conj().resolve_neg().contiguous()
-    dtype = numpy_dtype(IR_DTYPES[x.dtype])
-    if x.dtype in (torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2):
-        raw = x.reshape(-1).view(torch.uint8 if x.itemsize == 1 else torch.int16).numpy()
-        return raw.view(dtype).reshape(tuple(x.shape)).copy()
-    return x.numpy().copy()
-
-
-@dataclasses.dataclass
-class Run:
-    """A graph, what it was called with, and what eager and the interpreter with torch made of it."""
-
-    graph: Graph
-    inputs: list[Any]
-    eager: list[Any]
-    torch: list[Any]
+READS_MEMORY = ("aten.as_strided.default", "aten.as_strided_scatter.default", "aten.view.dtype")
 
 
 @dataclasses.dataclass
@@ -89,6 +66,7 @@ class Tally:
     counts: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
     notes: list[str] = dataclasses.field(default_factory=list)
     ops: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
+    known: collections.Counter[Known] = dataclasses.field(default_factory=collections.Counter)
 
     def add(self, outcome: str, note: str = "") -> None:
         self.counts[outcome] += 1
@@ -115,7 +93,7 @@ class Recorder:
 
             def call(*args: Any) -> Any:
                 inputs = [to_numpy(a) for a in (*args, *constants)]
-                expected = [to_numpy(x) for x in interpret.run(graph, [*args, *constants])]
+                expected = by_torch(graph, [*args, *constants])
                 found = gm(*args)
                 self.runs.append(Run(graph, inputs, [to_numpy(x) for x in found], expected))
                 return found
@@ -123,6 +101,28 @@ class Recorder:
             return call
 
         return compile_graph
+
+
+def by_torch(graph: Graph, given: Sequence[Any]) -> list[Any] | Exception:
+    """What the interpreter with torch makes of inputs that have nothing around them in memory."""
+    if not any(n.op in READS_MEMORY for n in graph.nodes):
+        return [to_numpy(x) for x in interpret.run(graph, given)]
+    try:
+        return [to_numpy(x) for x in interpret.run(graph, [alone(x) for x in given])]
+    except (FairleadError, RuntimeError) as error:
+        return error
+
+
+def alone(x: Any) -> Any:
+    """The tensor, with its strides, in memory that is zero but for its elements."""
+    if not isinstance(x, torch.Tensor) or x.is_conj() or x.is_neg() or not x.numel():
+        return x
+    at = torch.zeros((), dtype=torch.int64)
+    for size, stride in zip(x.shape, x.stride(), strict=True):
+        at = at[..., None] + torch.arange(size) * stride
+    memory = x.new_zeros(int(at.max()) + 1)
+    memory[at.reshape(-1)] = x.reshape(-1)
+    return memory.as_strided(x.shape, x.stride())
 
 
 def record(call: Callable[..., Any], tensors: Sequence[torch.Tensor]) -> Recorder:
@@ -145,137 +145,51 @@ def record(call: Callable[..., Any], tensors: Sequence[torch.Tensor]) -> Recorde
 
 
 def judge(run: Run, tally: Tally) -> None:
-    missing = sorted({n.op for n in run.graph.nodes if not fairlead.numpy.supports(n.op)})
+    missing = [n for n in run.graph.nodes if not fairlead.numpy.supports(n.op)]
     if missing:
-        tally.add("unsupported", f"lacks {', '.join(missing)}")
+        lacks = f"lacks {', '.join(sorted({n.op for n in missing}))}"
+        tally.add("unsupported" if any(is_promised(n.op) for n in missing) else "torch alone", lacks)
         return
+    run = completed(run)
     try:
         found = fairlead.numpy.run(run.graph, run.inputs)
     except FairleadError as error:
-        tally.add("differ", f"{error.what} [{error.where.partition(': ')[2]}]")
+        both = isinstance(run.torch, Exception)
+        tally.add("refused" if both else "differ", f"{error.what} [{error.where.partition(': ')[2]}]")
         return
     tally.ops.update(n.op for n in run.graph.nodes)
     if any(draws_random_numbers(n.op) for n in run.graph.nodes):
         tally.add("drawn")
         return
-    gap = difference(found, run.torch, exact=is_exact(run.graph))
-    if not gap:
-        tally.add("agree")
-    elif ties(run, found):
-        tally.add("ties")
-    elif not difference(found, run.torch, slack(run, found)):
-        tally.add("sensitive", gap)
-    else:
-        ops = ",".join(n.op for n in run.graph.nodes)
-        tally.add("differ", f"{gap} [{run.graph.kind}: {ops[:160]}]")
+    if isinstance(run.torch, Exception):
+        tally.add("differ", f"torch refuses: {str(run.torch).splitlines()[0][:120]}")
+        return
+    judge_numbers(run, found, run.torch, tally)
     eager = difference(run.torch, run.eager)
     if eager:
         tally.add("eager differs", f"torch's interpreter and eager: {eager}")
 
 
-def ties(run: Run, found: Sequence[Any]) -> bool:
-    """Whether the only outputs that differ are places of equal elements, whose order an op leaves open."""
-    values = {i.value.id: x for i, x in zip(run.graph.inputs, run.inputs, strict=True)}
-    places = {n.results[1].id: n for n in run.graph.nodes if n.op in UNORDERED and n.results[1] is not None}
-    for output, x, y in zip(run.graph.outputs, found, run.torch, strict=True):
-        if not difference([x], [y]):
-            continue
-        node = places.get(getattr(output.value, "id", -1))
-        source = values.get(next(node.operands()).id) if node else None
-        if node is None or source is None:
-            return False
-        dim = node.args[UNORDERED[node.op]]
-        if difference(*([picked(source, at, dim)] for at in (x, y))):
-            return False
-    return True
+def is_promised(op: str) -> bool:
+    """Whether an op has a meaning without torch, as the opset has it."""
+    spec = opset.spec(op)
+    return spec is not None and "numpy" in spec.interpreters
 
 
-def picked(source: Any, at: Any, dim: int) -> Any:
-    return np.take_along_axis(source, at if at.ndim == source.ndim else np.expand_dims(at, dim), dim)
-
-
-def slack(run: Run, found: Sequence[Any]) -> list[Any]:
-    """How far each output moves when each input and each node's results change in their last place."""
-    rng = np.random.default_rng(0)
-    moved = [np.zeros(np.shape(x)) for x in found]
-    for _ in range(4):
-        again = shaken_run(run, rng)
-        for i, (x, y) in enumerate(zip(found, again, strict=True)):
-            if isinstance(x, np.ndarray) and dtype_of(x) in EPS:
-                gap = np.abs(widened(x) - widened(y))
-                moved[i] = np.maximum(moved[i], np.where(np.isfinite(gap), gap, 0))
-    return moved
-
-
-def shaken_run(run: Run, rng: np.random.Generator) -> list[Any]:
-    """The outputs, with everything on the way to them changed in its last place."""
-    values = {i.value.id: shaken(x, rng) for i, x in zip(run.graph.inputs, run.inputs, strict=True)}
-    for node in run.graph.nodes:
-        operands = list({v.id: v for v in node.operands()}.values())
-        results = [r for r in node.results if r is not None]
-        one = Graph("one", Kind.inference, tuple(map(Input, operands)), (node,), tuple(map(Output, results)))
-        found = fairlead.numpy.run(one, [values[v.id] for v in operands])
-        values.update((r.id, shaken(x, rng)) for r, x in zip(results, found, strict=True))
-    return [values[o.value.id] if isinstance(o.value, Value) else o.value for o in run.graph.outputs]
-
-
-def shaken(x: Any, rng: np.random.Generator) -> Any:
-    if not isinstance(x, np.ndarray) or dtype_of(x) not in EPS:
-        return x
-    up = np.unpackbits(np.frombuffer(rng.bytes((x.size + 7) // 8), np.uint8), count=x.size).reshape(x.shape)
-    factors = np.array([1 - EPS[dtype_of(x)], 1 + EPS[dtype_of(x)]])
-    return (widened(x) * factors[up]).astype(x.dtype)
-
-
-def dtype_of(x: Any) -> DType:
-    return next(d for d in DType if d.long_name == x.dtype.name)
-
-
-def widened(x: Any) -> Any:
-    return x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
-
-
-def is_exact(graph: Graph) -> bool:
-    """Whether every op of a graph has one correct result, bit by bit."""
-    specs = [opset.spec(node.op) for node in graph.nodes]
-    return all(spec is not None and spec.comparison == "exact" for spec in specs)
-
-
-def difference(
-    found: Sequence[Any], wanted: Sequence[Any], moved: Sequence[Any] | None = None, *, exact: bool = False
-) -> str:
-    """How the outputs differ; empty where they do not. ``moved`` is how far each element may be off on top."""
-    for index, (x, y) in enumerate(zip(found, wanted, strict=True)):
-        if not isinstance(x, np.ndarray) or not isinstance(y, np.ndarray):
-            if x is not y and x != y:
-                return f"output {index} is {x}, not {y}"
-            continue
-        if x.dtype != y.dtype or x.shape != y.shape:
-            return f"output {index} is {x.dtype}{x.shape}, not {y.dtype}{y.shape}"
-        gap = _gap(x, y, 0.0 if moved is None else moved[index], 0 if exact else 1)
-        if gap:
-            return f"output {index} ({x.dtype.name}{list(x.shape)}) {gap}"
-    return ""
-
-
-def _gap(x: Any, y: Any, moved: Any, units: float) -> str:
-    dtype = dtype_of(x)
-    if dtype not in EPS:
-        wrong = x != y
-        return f"differs in {int(wrong.sum())} of {x.size}" if wrong.any() else ""
-    if dtype.is_complex:
-        return _gap(x.real.copy(), y.real.copy(), moved, units) or _gap(x.imag.copy(), y.imag.copy(), moved, units)
-    a, b = widened(x), widened(y)
-    # Beyond the largest number of the type, the last place decides between it and infinity.
-    with np.errstate(all="ignore"):
-        finite = np.isfinite(a) & np.isfinite(b)
-        scale = float(np.max(np.abs(a), where=finite, initial=0.0))
-        bound = units * EPS[dtype] * (RELATIVE * np.abs(a) + ABSOLUTE * scale) + 16 * moved
-        wrong = np.where(finite, np.abs(a - b) > bound, ~((a == b) | (np.isnan(a) & np.isnan(b))))
-    if not wrong.any():
-        return ""
-    worst = np.unravel_index(np.argmax(np.where(wrong, np.nan_to_num(np.abs(a - b), nan=np.inf), -1)), a.shape)
-    return f"differs in {int(wrong.sum())} of {x.size}: {a[worst]} and not {b[worst]}"
+def judge_numbers(run: Run, found: Sequence[Any], wanted: Sequence[Any], tally: Tally) -> None:
+    gap = difference(found, wanted, exact=is_exact(run.graph))
+    if not gap:
+        tally.add("agree")
+    elif ties(run, found, wanted):
+        tally.add("ties")
+    elif not difference(found, wanted, slack(run, found)):
+        tally.add("sensitive", gap)
+    elif row := explanation(run, found):
+        tally.known[row] += 1
+        tally.add("known", f"{row.op}: {row.reason}")
+    else:
+        ops = ",".join(n.op for n in run.graph.nodes)
+        tally.add("differ", f"{gap} [{run.graph.kind}: {ops[:160]}]")
 
 
 def samples(op: Any, dtype: torch.dtype, limit: int) -> Iterator[tuple[Callable[..., Any], list[torch.Tensor]]]:
@@ -401,13 +315,17 @@ def main() -> int:
     invocations.wrapper_set_seed = unseeded  # it breaks graphs
     dtypes = [TORCH_DTYPES[DType(name)] for name in options.dtypes.split(",")]
     part, parts = map(int, options.part.split("/"))
-    total, covered, clean = Tally(), Tally(), 0
+    total, clean = Tally(), 0
+    lines: list[str] = []
     entries = [op for op in invocations.op_db if not options.names or full_name(op) in options.names]
     entries = [op for i, op in enumerate(entries) if i % parts == part]
     for op in entries:
         tally = entry(op, dtypes, options.samples, options.seconds)
         total.counts.update(tally.counts)
-        covered.ops.update(tally.ops)
+        total.ops.update(tally.ops)
+        total.known.update(tally.known)
+        if not options.samples and options.dtypes == DTYPES and not tally.counts["out of time"]:
+            lines += stale(full_name(op), tally.known)
         clean += not any(tally.counts[k] for k in ("differ", "unsupported"))
         if options.json:
             print(json.dumps({"op": full_name(op), **tally.counts, "notes": tally.notes}), flush=True)
@@ -415,8 +333,12 @@ def main() -> int:
             print(f"{full_name(op):48} {dict(tally.counts)} {'; '.join(tally.notes[:3])}", flush=True)
     if not options.json:
         print(f"{len(entries)} entries, {clean} without difference or missing op; graphs: {dict(total.counts)}")
-        print(f"{len(covered.ops)} ops of the IR were run")
-    return 0 if not total.counts["differ"] else 1
+        print(f"{len(total.ops)} ops of the IR were run")
+        for row, count in total.known.items():
+            print(f"known: {count} graphs with {row.op} in {', '.join(row.dtypes)}: {row.reason}")
+    for line in lines:
+        print(line, file=sys.stderr)
+    return 1 if total.counts["differ"] or lines else 0
 
 
 def full_name(op: Any) -> str:

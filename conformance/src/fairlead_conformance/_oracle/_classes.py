@@ -79,6 +79,9 @@ _LOGARITHMS = frozenset(("aten._log_softmax.default", "aten.logsumexp.default"))
 _SCALED = frozenset(("aten.add.Tensor", "aten.sub.Tensor"))
 """Sums whose second term is multiplied first, and may be rounded then."""
 
+_PICKED = ("exact", "ties")
+"""Classes of comparison in which a number is one of the operands', or rounded once."""
+
 _ULPS = re.compile(r"(\d+) ulp")
 
 
@@ -88,7 +91,7 @@ def noise_of(node: Node, dtype: DType, numerics: Collection[str]) -> Noise | Non
     comparison = known.comparison if known is not None else "accumulation"
     if node.op in _ELEMENTWISE:
         return _ELEMENTWISE[node.op]
-    if comparison == "exact":
+    if comparison in _PICKED:
         return Noise(0.5) if node.op in _ROUNDING else None
     if node.op in _SCALED and node.args[2] not in (1, -1):
         return Noise(1.0, SPACINGS[dtype].at_one, by_magnitude=True)
@@ -107,7 +110,7 @@ def noise_of(node: Node, dtype: DType, numerics: Collection[str]) -> Noise | Non
 def is_exact(graph: Graph) -> bool:
     """Whether every op of the graph has one correct result, bit by bit."""
     specs = (opset.spec(node.op) for node in graph.walk())
-    return all(s is not None and s.comparison == "exact" for s in specs) and not _keeps_more(graph)
+    return all(s is not None and s.comparison in _PICKED for s in specs) and not _keeps_more(graph)
 
 
 def _keeps_more(graph: Graph) -> bool:

@@ -11,6 +11,7 @@ from fairlead.ir.opset import OpSpec, Parameter, Signature
 
 COMPARISONS = {
     "exact": "equal, bit for bit",
+    "ties": "nothing but which of equal elements an index names",
     "accumulation": "rounding that grows with the number of terms",
     "distribution": "numbers of the same distribution; the same numbers only under torch's generator",
 }

@@ -22,9 +22,10 @@ class OpSpec(msgspec.Struct, frozen=True):
 
     ``signature`` is its frozen text, for `signature` to read. ``version`` counts changes of meaning, ``since`` is the
     version of the opset that brought this version of the op. ``comparison`` says how near two correct results are:
-    exact, a number of units in the last place (``4 ulp``), accumulation (rounding grows with the number of terms),
-    or distribution (random numbers). ``interpreters`` are those that run it. ``decomposition`` says what takes a
-    composite apart: ``passes`` (`fairlead.passes.decompose`) or nothing.
+    exact, ties (exact, but an index may name any of equal elements), a number of units in the last place (``4 ulp``),
+    accumulation (rounding grows with the number of terms), or distribution (random numbers). ``interpreters`` are
+    those that run it. ``decomposition`` says what takes a composite apart: ``passes`` (`fairlead.passes.decompose`) or
+    nothing.
     """
 
     id: str
