@@ -100,7 +100,7 @@ def _verdict(subject: Subject, node: Node, graph: Graph) -> Support:
         return verdict(subject.backend, node, graph.kind)
     except Exception as error:
         what = f"supports({node.op}) raised {type(error).__name__}: {error}"
-        raise Failed(Status.FAIL_COMPILE, "supports", what) from error
+        raise Failed(Status.FAIL_COMPILE, "supports-never-raises", what) from error
 
 
 def _refuse(refused: Sequence[tuple[Node, Support]], subject: Subject) -> None:

@@ -119,11 +119,12 @@ def _asked(node: Node, subject: Subject) -> Support:
         answers = [subject.backend.supports(node) for _ in range(2)]
     except Exception as error:
         what = f"supports({node.op}) raised {type(error).__name__}: {error}"
-        raise Failed(Status.FAIL_ERRORS, "supports", what) from error
+        raise Failed(Status.FAIL_COMPILE, "supports-never-raises", what) from error
     if answers[0] != answers[1]:
-        raise Failed(Status.FAIL_ERRORS, "supports", f"supports({node.op}) gave {answers[0]}, then {answers[1]}")
+        detail = f"supports({node.op}) gave {answers[0]}, then {answers[1]}"
+        raise Failed(Status.FAIL_NONDETERMINISM, "supports-is-pure", detail)
     if not answers[0].accepted and not answers[0].reason:
-        raise Failed(Status.FAIL_ERRORS, "supports", f"supports({node.op}) declines without a reason")
+        raise Failed(Status.FAIL_ERRORS, "reasons", f"supports({node.op}) declines without a reason")
     return answers[0]
 
 

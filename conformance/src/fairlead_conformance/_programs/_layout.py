@@ -24,10 +24,10 @@ def same_structure(got: Any, eager: Any) -> None:
     """Raise `Failed` unless containers, keys, None and plain values are eager's."""
     (ours, mine), (theirs, wanted) = pytree.tree_flatten(got), pytree.tree_flatten(eager)
     if type(got) is not type(eager) or mine != wanted:
-        raise Failed(Status.FAIL_SHAPE, "structure", f"the result is {type(got).__name__} {mine}, not {wanted}")
+        raise Failed(Status.FAIL_SHAPE, "results", f"the result is {type(got).__name__} {mine}, not {wanted}")
     for a, b in zip(ours, theirs, strict=True):
         if type(a) is not type(b) or not (isinstance(a, torch.Tensor) or _equal(a, b)):
-            raise Failed(Status.FAIL_MISMATCH, "plain-values", f"{a!r:.60} in a result, not {b!r:.60}")
+            raise Failed(Status.FAIL_MISMATCH, "values", f"{a!r:.60} in a result, not {b!r:.60}")
 
 
 def _equal(a: Any, b: Any) -> bool:

@@ -6,7 +6,7 @@ import sys
 
 import msgspec
 
-from fairlead.backend import ACCEPTED_API_VERSIONS, Options, Probe, Support
+from fairlead.backend import Options, Probe, Support
 from fairlead.ir import Builder, DType, Node, TensorType, Value
 from fairlead.registry import registry
 from fairlead_conformance._case import Level
@@ -58,16 +58,14 @@ print(json.dumps([{"type": type(p).__name__, "ok": p.ok, "reason": p.reason} for
 
 @question(Level.L0)
 def its_name_is_found(subject: Subject, seen: Observation) -> None:
-    asked(subject.name in registry.names(), seen, Status.FAIL_IMPORT, "discovery", "no entry point has its name")
-    found = registry.get(subject.name)
+    found = registry.get(subject.name)  # raises where no entry point has the name
     asked(found.name == subject.name, seen, Status.FAIL_IMPORT, "name", f"it calls itself {found.name!r}")
 
 
 @question(Level.L0)
 def its_version_of_the_contract_is_accepted(subject: Subject, seen: Observation) -> None:
-    version = registry.get(subject.name).api_version
-    is_known = version in ACCEPTED_API_VERSIONS
-    asked(is_known, seen, Status.FAIL_IMPORT, "api-version", f"version {version}; accepted: {ACCEPTED_API_VERSIONS}")
+    registry.get(subject.name)  # raises for a version that core does not accept
+    seen.compared += 1
 
 
 @question(Level.L0, cost=1)

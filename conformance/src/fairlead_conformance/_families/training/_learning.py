@@ -42,8 +42,6 @@ def _learns_as_eager(trial: Trial, optimizer: _Optimizer, steps: int) -> None:
     wanted = _curve(eager, eager.parameters(), optimizer, batches)
     worst = (got - wanted).abs().max().item()
     trial.require(worst < 2e-3, Status.FAIL_GRAD, "loss-curve", f"the losses are off by up to {worst:.3g}")
-    fell = bool(got[-4:].mean() < got[:4].mean())
-    trial.require(fell, Status.FAIL_GRAD, "loss-falls", "the loss does not fall")
     for mine, theirs in zip(twin.program.parameters(), eager.parameters(), strict=True):
         near = torch.allclose(mine, theirs, rtol=1e-2, atol=2e-3)
         trial.require(near, Status.FAIL_GRAD, "learned-weights", "the weights learned are not eager's")
