@@ -23,11 +23,11 @@ Run = Callable[[Graph, Sequence[Any]], Sequence[Any]]
 
 def honest(graph: Graph, inputs: Sequence[Any]) -> list[torch.Tensor]:
     """The graph by NumPy; bfloat16 and float16 go there and back without a loss."""
-    arrays = [_array(x) if isinstance(x, torch.Tensor) else x for x in inputs]
-    return [_tensor(x) for x in fairlead.numpy.run(graph, arrays)]
+    arrays = [array(x) if isinstance(x, torch.Tensor) else x for x in inputs]
+    return [tensor(x) for x in fairlead.numpy.run(graph, arrays)]
 
 
-def _array(x: torch.Tensor) -> Any:
+def array(x: torch.Tensor) -> Any:
     import ml_dtypes
 
     if x.dtype is torch.bfloat16:
@@ -35,7 +35,7 @@ def _array(x: torch.Tensor) -> Any:
     return x.numpy()
 
 
-def _tensor(x: Any) -> torch.Tensor:
+def tensor(x: Any) -> torch.Tensor:
     import numpy
 
     x = numpy.array(x)  # in memory of its own
@@ -120,4 +120,4 @@ def failure(backend: Faulty, graph: Graph, inputs: Sequence[Any] | None = None, 
     return "", ""
 
 
-__all__ = ["Faulty", "failure", "honest", "judged"]
+__all__ = ["Faulty", "array", "failure", "honest", "judged", "tensor"]

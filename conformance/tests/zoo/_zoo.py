@@ -5,10 +5,12 @@ from __future__ import annotations
 from conformance.tests.zoo import (
     cheats,
     gradients,
+    load,
     ops_arithmetic,
     ops_reductions,
     ops_structured,
     protocol,
+    random_numbers,
     resources,
     semantics,
 )
@@ -22,7 +24,9 @@ _FILES = (
     gradients,
     protocol,
     cheats,
+    random_numbers,
     resources,
+    load,
 )
 
 ZOO: tuple[Fault, ...] = tuple(fault for file in _FILES for fault in file.KIND.faults)

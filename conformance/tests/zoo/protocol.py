@@ -9,9 +9,10 @@ from typing import Any
 import torch
 
 from conformance.tests.engine.faulty import Faulty, FaultyExecutable, honest
-from conformance.tests.zoo._fault import Kind, Reference
+from conformance.tests.zoo._fault import Kind, Reference, by_rules
 from fairlead.backend import Level, Options, Probe, Support
 from fairlead.ir import Graph, Node
+from fairlead.numpy._table import rules
 
 KIND = Kind("protocol")
 backend = KIND.backend
@@ -99,6 +100,26 @@ def it_raises_for_what_it_never_heard_of():
         return Reference.supports(self, node)
 
     return _with(supports=supports)
+
+
+@backend("errors/too-many-arguments/*", sole="refused")
+def it_overlooks_arguments():
+    """Of an op that is given more than it takes it ignores what is too much."""
+    right = rules()["aten.relu.default"]
+    return Reference(by_rules({"aten.relu.default": lambda call, x, *rest: right(call, x)}))
+
+
+@backend("errors/a-dimension-too-far/*", sole="clear")
+def its_errors_say_nothing():
+    """Whatever goes wrong is an error without a word."""
+
+    def run(graph: Graph, inputs: Sequence[Any]) -> Any:
+        try:
+            return honest(graph, inputs)
+        except Exception:
+            raise ValueError from None
+
+    return Reference(run)
 
 
 @backend("lifecycle/its-capabilities-make-sense/*", sole="devices")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import signal
@@ -13,7 +14,6 @@ import torch
 from conformance.tests.engine.faulty import Faulty, FaultyExecutable, Run, honest
 from conformance.tests.zoo._fault import Kind, Reference
 from fairlead.ir import Graph
-from fairlead.numpy._table import rules
 
 KIND = Kind("semantics")
 results, backend = KIND.results, KIND.backend
@@ -100,6 +100,45 @@ def other_bits_at_every_call(found, inputs):
     return [
         torch.from_numpy(r.numpy() * r.numpy().dtype.type(factor)) if r.dtype is torch.float32 else r for r in found
     ]
+
+
+@results("semantics/inputs-of-any-strides/*", sole="inference-tensor")
+def results_that_autograd_refuses(found, inputs):
+    """Results are made in inference mode, and take part in no autograd afterwards."""
+    with torch.inference_mode():
+        return [torch.from_numpy(r.numpy()) if r.dtype is not torch.bfloat16 else r for r in found]
+
+
+@results("semantics/inputs-of-any-strides/*", sole="requires-grad")
+def results_that_need_gradients(found, inputs):
+    """Results are leaves that need gradients, in calls that need none."""
+    return [r.requires_grad_() if r.is_floating_point() else r for r in found]
+
+
+@backend("semantics/constants-inside-of-the-program/*", "semantics/inputs-keep-their-order/*", sole="strides")
+def inputs_are_turned():
+    """Square inputs are left transposed."""
+
+    def run(graph: Graph, inputs: Sequence[Any]) -> list[torch.Tensor]:
+        found = honest(graph, inputs)
+        for x in inputs:
+            if isinstance(x, torch.Tensor) and x.dim() == 2 and x.shape[0] == x.shape[1] > 1:
+                x.t_()
+        return found
+
+    return Reference(run)
+
+
+@backend("ops/tanh/f32/*", sole="repeats")
+def other_last_bits_at_every_second_call():
+    """Every second call rounds the other way."""
+    turns = itertools.count()
+
+    def run(graph: Graph, inputs: Sequence[Any]) -> list[torch.Tensor]:
+        factor = 1 + next(turns) % 2 * 2.0**-23
+        return [torch.from_numpy(r.numpy() * r.numpy().dtype.type(factor)) for r in honest(graph, inputs)]
+
+    return Reference(run)
 
 
 def _state(name: str, change: Any) -> None:
@@ -311,64 +350,3 @@ def writes_are_lost():
         return kept
 
     return Reference(run)
-
-
-def _drawing(change: Any = None) -> Faulty:
-    import numpy
-
-    import fairlead.numpy
-    from conformance.tests.engine.faulty import _array, _tensor
-
-    def run(graph: Graph, inputs: Sequence[Any]) -> list[torch.Tensor]:
-        state = torch.get_rng_state()
-        seed = int(torch.randint(2**31, ()).item()) if _draws(graph) else 0
-        rng = numpy.random.Generator(numpy.random.PCG64(seed))
-        if change is not None:
-            rng = change(rng, state)
-        given = [_array(x) if isinstance(x, torch.Tensor) else x for x in inputs]
-        return [_tensor(x) for x in fairlead.numpy.run(graph, given, rng=rng)]
-
-    return Reference(run, rng=True)
-
-
-def _draws(graph: Graph) -> bool:
-    return any(rules()[node.op].__module__.endswith("_random") for node in graph.walk() if node.op in rules())
-
-
-DROPOUT = ("semantics/dropout-drops-the-right-share/*",)
-
-
-@backend("semantics/each-call-draws-anew/*", "semantics/dropout-drops-what-eager-drops/*", like=_drawing)
-def the_generator_never_moves():
-    """Each call draws the same numbers, whatever torch's generator says."""
-    return _drawing(lambda rng, state: (torch.set_rng_state(state), type(rng)(type(rng.bit_generator)(7)))[1])
-
-
-@backend("semantics/each-call-draws-anew/*", "semantics/another-seed-draws-others/*", like=_drawing)
-def the_seed_is_ignored():
-    """Numbers are drawn from the system, whatever the seed is."""
-    return _drawing(lambda rng, state: type(rng)(type(rng.bit_generator)()))
-
-
-class _Uniform:
-    """A generator whose numbers are all changed in one way."""
-
-    def __init__(self, rng: Any, change: Any) -> None:
-        self._rng = rng
-        self._change = change
-
-    def __getattr__(self, name: str) -> Any:
-        drawn = getattr(self._rng, name)
-        return lambda *args, **named: self._change(drawn(*args, **named))
-
-
-@backend(*DROPOUT, like=_drawing)
-def dropout_drops_nothing():
-    """Every element is kept (seen in vendors' integrations)."""
-    return _drawing(lambda rng, state: _Uniform(rng, lambda x: x * 0))
-
-
-@backend(*DROPOUT, like=_drawing)
-def dropout_drops_half_as_much():
-    """The share that is dropped is not the one that was asked for."""
-    return _drawing(lambda rng, state: _Uniform(rng, lambda x: x**2))
