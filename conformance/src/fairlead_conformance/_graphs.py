@@ -35,38 +35,41 @@ def check_graph(
     seen.examined = whole, tuple(inputs)
     if whole.nodes and not graph.nodes:
         raise Declined({node.op: "core leaves nothing of it to the backend" for node in whole.nodes})
-    calls = [inputs, _others(graph, inputs, subject)]
-    _check_parts(graph, [*calls, *map(resolved, more)], frozenset(), subject, seen)
+    reference = Reference(graph, subject.numerics)
+    calls = [inputs, _others(reference, inputs, subject)]
+    _check_parts(reference, [*calls, *map(resolved, more)], frozenset(), subject, seen)
     weights = [i for i, item in enumerate(graph.inputs) if item.role in (Role.parameter, Role.buffer)]
     if weights and subject.capabilities.bakes_constants and graph.kind is Kind.inference:
-        _check_weights(graph, calls, weights, subject, seen)
+        _check_weights(reference, calls, weights, subject, seen)
 
 
 def _check_weights(
-    graph: Graph, calls: Sequence[Sequence[Any]], weights: Sequence[int], subject: Subject, seen: Observation
+    reference: Reference, calls: Sequence[Sequence[Any]], weights: Sequence[int], subject: Subject, seen: Observation
 ) -> None:
     """The same with weights that are known at compile time, and then exchanged for the others'."""
+    graph = reference.graph
     known = {graph.inputs[i].value.id for i in weights}
     if hoisted := hoist(graph, weights):
         setup = Reference(hoisted.setup)
         own = [_values(graph, call) for call in calls]
         made = [setup.eager([values[i.value.id] for i in hoisted.setup.inputs]) for values in own]
         calls = [[*call, *(t.contiguous() for t in more)] for call, more in zip(calls, made, strict=True)]
-        graph = hoisted.main
-        known |= {item.value.id for item in graph.inputs[-len(hoisted.setup.outputs) :]}
-    _check_parts(graph, calls, frozenset(known), subject, seen)
+        reference = Reference(hoisted.main, subject.numerics)
+        known |= {item.value.id for item in hoisted.main.inputs[-len(hoisted.setup.outputs) :]}
+    _check_parts(reference, calls, frozenset(known), subject, seen)
 
 
 def _check_parts(
-    graph: Graph, inputs: Sequence[Sequence[Any]], known: frozenset[int], subject: Subject, seen: Observation
+    whole: Reference, inputs: Sequence[Sequence[Any]], known: frozenset[int], subject: Subject, seen: Observation
 ) -> None:
     """Each Part of the graph by its own, on what torch makes of those before. ``known``: constants, by value."""
+    graph = whole.graph
     calls = [_values(graph, call) for call in inputs]
     parts = parts_of(graph, subject)
     if not known and all(part.backend != subject.name for part in parts):
         raise Declined({node.op: "core leaves nothing of it to the backend" for node in graph.nodes})
     for part in parts:
-        reference = Reference(part.graph, subject.numerics)
+        reference = whole if _same(part.graph, graph) else Reference(part.graph, subject.numerics)
         given = [[values[i.value.id] for i in part.graph.inputs] for values in calls]
         if part.backend == subject.name:
             constants = frozenset(i for i, item in enumerate(part.graph.inputs) if item.value.id in known)
@@ -82,14 +85,19 @@ def _check_parts(
             values.update(zip((v.id for v in part.graph.output_values()), results, strict=True))
 
 
+def _same(part: Graph, graph: Graph) -> bool:
+    """Whether they mean the same: a Part has a name of its own, and outputs without roles."""
+    same = (part.inputs, part.nodes, part.symbols) == (graph.inputs, graph.nodes, graph.symbols)
+    return same and [o.value for o in part.outputs] == [o.value for o in graph.outputs]
+
+
 def _values(graph: Graph, inputs: Sequence[Any]) -> dict[int, Any]:
     return {item.value.id: x for item, x in zip(graph.inputs, inputs, strict=True)}
 
 
-def _others(graph: Graph, inputs: Sequence[Any], subject: Subject) -> list[Any]:
+def _others(reference: Reference, inputs: Sequence[Any], subject: Subject) -> list[Any]:
     """Inputs for the second call, on which torch computes no more NaNs than on the first."""
-    reference = Reference(graph)
-    if not graph.nodes:
+    if not reference.graph.nodes:
         return copies(inputs)
     least = _nans(reference.eager(inputs))
 
