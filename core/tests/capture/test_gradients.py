@@ -10,7 +10,8 @@ from torch import Tensor
 from torch.nn import functional
 
 import fairlead
-from fairlead.ir import Graph
+from fairlead.ir import Graph, opset
+from fairlead.passes import canonicalize
 
 from .conftest import Compile
 
@@ -138,3 +139,10 @@ def test_batch_norm_learns_under_autocast(training: bool, affine: bool) -> None:
     for wanted, grad in zip(*found, strict=True):
         assert grad.dtype is torch.float32
         assert relative_error(grad, wanted) < 1e-6
+
+
+def test_distances_that_torch_takes_by_a_product_are_made_of_ops_of_the_opset(program: Compile) -> None:
+    run = program(torch.cdist)
+    x, y = torch.randn(30, 4), torch.randn(26, 4)
+    torch.testing.assert_close(run(x, y), torch.cdist(x, y))
+    assert [op for op in ops(canonicalize(run.graph)) if opset.spec(op) is None] == []

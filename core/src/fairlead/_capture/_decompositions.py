@@ -19,6 +19,7 @@ from fairlead._capture._fast_paths import FAST_PATHS
 
 _ALLOWED = [
     "_chunk_cat",
+    "_euclidean_dist",
     "_prelu_kernel",
     "_prelu_kernel_backward",
     "_reshape_alias",
