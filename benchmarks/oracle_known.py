@@ -49,8 +49,8 @@ def _occurs(row: Known, graph: Graph) -> bool:
     return any(isinstance(v.type, TensorType) and v.type.dtype in row.dtypes for v in values)
 
 
-def _rounds_places(run: Run, found: Sequence[Any]) -> bool:
-    """Whether few elements are apart, and none is about the same numbers in float64, where no place is rounded."""
+def _is_rounding(run: Run, found: Sequence[Any]) -> bool:
+    """Whether few elements are apart, and none where the same numbers are taken in float64."""
     assert not isinstance(run.torch, Exception), "torch has run the graph"
     for x, y, moved in zip(found, run.torch, slack(run, found), strict=True):
         if isinstance(x, np.ndarray) and np.mean(apart(x, y, moved)) > _FEW:
@@ -139,7 +139,7 @@ _GRIDS = "aten.grid_sampler_"
 _HALF = (DType.bf16,)
 
 _FEW = 1 / 20
-"""The share of samples that may lie so near to the middle between two pixels that rounding decides."""
+"""The share of elements that may be apart: those so near to the middle between two pixels that rounding decides."""
 
 KNOWN = (
     Known(
@@ -161,7 +161,14 @@ KNOWN = (
         _HALF,
         ("nn.functional.grid_sample", "grid_sampler_2d", "grid_sampler_3d"),
         "torch rounds the place of a sample to its dtype, so that bf16 reads other pixels",
-        _rounds_places,
+        _is_rounding,
+    ),
+    Known(
+        "aten._upsample_bilinear2d_aa.default",
+        (DType.f32,),
+        ("_upsample_bilinear2d_aa",),
+        "torch weighs the neighbours of a sample in its dtype, which is right to 1e-5 in f32",
+        _is_rounding,
     ),
     Known(
         _BAGS,
