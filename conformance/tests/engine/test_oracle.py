@@ -68,6 +68,15 @@ def last_row_dropped(x: torch.Tensor) -> torch.Tensor:
     return x
 
 
+def attention(dtype: str) -> Graph:
+    """softmax(q k' / sqrt(8)) v."""
+    b = Builder("attention")
+    q, k, v = (b.input(f"{dtype}[2, 4, 6, 8]", name) for name in "qkv")
+    out, _ = b.ops("nn.scaled_dot_product_attention", q, k, v, None, 0.0, False, 8**-0.5)
+    b.output(out)
+    return b.graph()
+
+
 MM = one("aten.mm.default", "f32[16, 128]", "f32[128, 8]")
 LARGE = one("aten.mm.default", "f32[8, 4096]", "f32[4096, 8]")
 EXP = one("aten.exp.default", "f32[16, 16]")
@@ -115,6 +124,7 @@ FAULTS: dict[str, tuple[Graph, Any]] = {
         lambda results, graph, inputs: [eager(chain("bf16"), [x.bfloat16() for x in inputs])[0].float()],
     ),
     "a small net with tf32 products": (chain("f32"), on(bits_kept(10))),
+    "attention with tf32 products": (attention("f32"), on(bits_kept(10))),
 }
 """A graph, and what a faulty backend makes of its right results."""
 
@@ -204,6 +214,23 @@ def test_another_order_of_summation_passes() -> None:
     graph = one("aten.sum.dim_IntList", "f32[16, 1000]", dim=[1])
     for seed in range(5):
         assert failure(Faulty(backwards, extern_aten=("*",)), graph, seed=seed) == ("", "")
+
+
+@pytest.mark.parametrize("size", [1.0, 4.0, 9.0])
+def test_scores_may_add_up_in_any_order_before_their_exponentials(size: float) -> None:
+    """An error in a score, small beside its terms, is as large a share of the result as the terms are large."""
+
+    def term_by_term(graph: Graph, inputs: Sequence[Any]) -> list[torch.Tensor]:
+        q, k, v = inputs
+        scores = torch.zeros(2, 4, 6, 6)
+        for i in range(8):
+            scores = scores + q[..., i, None] * 8**-0.5 * k[..., None, :, i]
+        return [torch.softmax(scores, -1) @ v]
+
+    for seed in range(20):
+        generator = torch.Generator().manual_seed(seed)
+        inputs = [(torch.rand(2, 4, 6, 8, generator=generator) * 2 - 1) * size for _ in range(3)]
+        assert failure(Faulty(term_by_term, extern_aten=("*",)), attention("f32"), inputs) == ("", "")
 
 
 def test_a_pool_may_average_rows_before_columns() -> None:

@@ -12,7 +12,8 @@ import torch
 
 from fairlead.errors import FairleadError
 from fairlead.interpret import to_fx
-from fairlead.ir import Graph
+from fairlead.ir import DType, Graph
+from fairlead.passes import DECOMPOSABLE, decompose
 from fairlead_conformance._oracle._classes import is_drawn, is_exact, picks
 from fairlead_conformance._oracle._places import Places
 from fairlead_conformance._oracle._shaken import FLUSHED, Shaken
@@ -101,13 +102,27 @@ class Reference:
         """None for a graph that insists on its types, such as one that reads the bits of a number."""
         with contextlib.suppress(FairleadError, RuntimeError, TypeError, NotImplementedError, ValueError, IndexError):
             if self._shaken is None:
-                self._shaken = Shaken(self.graph, widened(self.graph), self._numerics)
+                steps = _in_steps(self.graph)
+                self._shaken = Shaken(steps, widened(steps), self._numerics)
             wide = [widened_inputs(self.graph, each) for each in (inputs, *others)]
             return _runs(self._shaken, wide[0], wide[1:])
         return None
 
     def _narrow(self, inputs: Sequence[Any], others: Sequence[Sequence[Any]]) -> _Runs:
         return _runs(Shaken(self.graph, self.graph, self._numerics), inputs, others)
+
+
+_SOFTMAXES_OF_SUMS = frozenset(("nn.scaled_dot_product_attention", "nn.scaled_dot_product_attention_backward"))
+"""Ops with an exponential of a sum of products: what is wrong with the sum, in proportion to its terms, is wrong with
+the result, in proportion to the result, so that each has to be moved by itself."""
+
+
+def _in_steps(graph: Graph) -> Graph:
+    """The graph with those ops taken apart, but for half precision, whose sums and exponentials are in float32."""
+    found = [node for node in graph.walk() if node.op in _SOFTMAXES_OF_SUMS]
+    if any(value.tensor.dtype.itemsize < DType.f32.itemsize for node in found for value in node.results if value):
+        return graph
+    return decompose(graph, DECOMPOSABLE - _SOFTMAXES_OF_SUMS) if found else graph
 
 
 _Runs = tuple[Sequence[Any], Sequence[Any], Sequence[Sequence[Any]], Sequence[Sequence[Any]]]
