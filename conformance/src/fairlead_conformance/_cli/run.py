@@ -64,6 +64,10 @@ def run(
 
     Exit status 0: nothing failed; 1: something did, or cases could not be run; 2: interrupted, or not to be run so.
     """
+    if resume and report is None:
+        raise ArgumentError(
+            "--resume goes on with the run in a folder, and none is named", where="--resume", next="add --report FOLDER"
+        )
     if seed is None:
         seed = seed_of(report) if resume and report else None
     settings = Settings(

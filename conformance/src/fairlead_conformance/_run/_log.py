@@ -43,12 +43,19 @@ class Log:
 
     def __init__(self, folder: Path, facts: Facts, *, resume: bool) -> None:
         self._path = folder / RESULTS
-        folder.mkdir(parents=True, exist_ok=True)
-        self.results = _read(folder, facts) if resume else {}
-        if not resume:
-            self._path.unlink(missing_ok=True)
-        (folder / RUN).write_bytes(msgspec.json.format(msgspec.json.encode(facts), indent=1) + b"\n")
-        self._file = self._path.open("ab")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self.results = _read(folder, facts) if resume else {}
+            if not resume:
+                self._path.unlink(missing_ok=True)
+            (folder / RUN).write_bytes(msgspec.json.format(msgspec.json.encode(facts), indent=1) + b"\n")
+            self._file = self._path.open("ab")
+        except OSError as error:
+            raise ArgumentError(
+                f"the report cannot be kept there: {error}",
+                where=str(folder),
+                next="name a folder that you may read and write: --report FOLDER",
+            ) from error
         self._synced = 0.0
 
     def __enter__(self) -> Log:
@@ -105,7 +112,12 @@ def _results(path: Path) -> dict[str, Result]:
     whole = data[: data.rfind(b"\n") + 1]
     with path.open("r+b") as file:
         file.truncate(len(whole))
-    results = (msgspec.json.decode(line, type=Result) for line in whole.splitlines())
+    results = []
+    for number, line in enumerate(whole.splitlines(), start=1):
+        try:
+            results.append(msgspec.json.decode(line, type=Result))
+        except msgspec.DecodeError as error:
+            raise _refused(f"line {number} of its {RESULTS} is no result: {error}", path.parent) from error
     return {result.id: result for result in results}
 
 

@@ -37,6 +37,12 @@ def select(settings: Settings) -> tuple[Case, ...]:
     if settings.expression:
         wanted = matches(settings.expression)
         cases = tuple(case for case in cases if wanted(case.id))
+        if not cases:
+            raise ArgumentError(
+                f"no case of {settings.level.name} matches {settings.expression!r}",
+                where="-k",
+                next="list them without it: --collect; those of a higher level need --level",
+            )
     return shard(cases, settings.shard)
 
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from fairlead.registry import registry
 from fairlead_conformance._case import Case, Level
 from fairlead_conformance._families import OTHER_FAMILIES, manifest
 from fairlead_conformance._report import Report, Run, report_of, write_report
@@ -31,7 +32,8 @@ class Session:
     """A run: its cases, the results so far, and the report. Leaving the context closes its log.
 
     ``folder`` is where everything goes; without one nothing is written. ``resume`` takes over what is there. Raises
-    `fairlead.errors.ArgumentError` for what cannot be run, such as a file of known failures that is not valid.
+    `fairlead.errors.ArgumentError` for what cannot be run, such as a file of known failures that is not valid, and
+    `fairlead.errors.BackendNotFoundError` for a backend that is not there.
     """
 
     def __init__(
@@ -43,6 +45,7 @@ class Session:
         known: Path | None = None,
         command: Sequence[str] = (),
     ) -> None:
+        registry.wheel(settings.backend)  # before thousands of cases say one by one that there is none
         self.settings = settings
         self.folder = folder
         self.started = datetime.datetime.now(datetime.UTC).replace(microsecond=0)
