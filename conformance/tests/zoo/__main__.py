@@ -25,10 +25,14 @@ def judged(fault: Fault) -> _score.Verdict:
     return _score.Verdict(fault, at_l1, at_l1 or killed(fault, fault.level, seconds=_SECONDS))
 
 
-def zoo(names: list[str]) -> int:
-    """Run all backends, or those named; writes the page for all of them. Returns how many survive."""
+def zoo(names: list[str], new: bool) -> int:
+    """Run all backends, or those named; writes the page for all of them. Returns how many survive.
+
+    ``new``: only those that the page has not; it keeps what it says of the others.
+    """
+    kept = {verdict.fault.name: verdict for verdict in _score.read(ZOO)} if new else {}
     verdicts = []
-    for number, fault in enumerate(f for f in ZOO if not names or f.name in names):
+    for number, fault in enumerate(f for f in ZOO if f.name not in kept and (not names or f.name in names)):
         start = time.perf_counter()
         verdict = judged(fault)
         verdicts.append(verdict)
@@ -39,11 +43,14 @@ def zoo(names: list[str]) -> int:
             f"{number + 1:4} {level} {fault.kind:9} {fault.name}: {told} ({time.perf_counter() - start:.1f} s)",
             flush=True,
         )
+    survivors = sum(v.killer is None for v in verdicts)
     if not names:
+        fresh = {verdict.fault.name: verdict for verdict in verdicts}
+        verdicts = [(kept | fresh)[fault.name] for fault in ZOO]
         _score.PAGE.write_text(_score.page(verdicts))
         figures = {level: _score.figure(verdicts, level) for level in _score.LEVELS}
         _score.write(importlib.metadata.version("fairlead-conformance"), zoo=figures)
-    return sum(v.killer is None for v in verdicts)
+    return survivors
 
 
 def mutants(count: int, seconds: float, shard: str) -> int:
@@ -66,6 +73,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m conformance.tests.zoo", description=__doc__)
     parser.add_argument("what", nargs="?", choices=("zoo", "mutants"), default="zoo")
     parser.add_argument("names", nargs="*", help="only these backends")
+    parser.add_argument("--new", action="store_true", help="only backends that the page has not yet")
     parser.add_argument("--count", type=int, default=600, help="how many mutants")
     parser.add_argument("--seconds", type=float, default=3600, help="how long mutants are judged")
     parser.add_argument("--shard", default="1/1", help="one part of the mutants, as 1/4")
@@ -73,7 +81,7 @@ def main() -> int:
     torch.set_num_threads(1)
     if args.what == "mutants":
         return mutants(args.count, args.seconds, args.shard)
-    return 1 if zoo(args.names) else 0
+    return 1 if zoo(args.names, args.new) else 0
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from conformance.tests.zoo._fault import Fault
-from fairlead_conformance import Result
+from fairlead_conformance import Result, Status
 from fairlead_conformance._report import Figure
 from fairlead_conformance._scoreboard import KillScore
 
@@ -50,7 +50,8 @@ def page(verdicts: Sequence[Verdict]) -> str:
         f"**Killed at L1: {first.part} of {first.whole} ({first:.0%}). "
         f"At L3: {third.part} of {third.whole} ({third:.0%}). At L4: {fourth.part} of {fourth.whole} ({fourth:.0%}).**",
         "",
-        "What is left behind call by call is looked for at L4 alone.",
+        "What shows only after many calls, in threads, or beside other programs is looked for at L4 alone: it is not",
+        "among the backends of L1 and L3.",
         "",
         *_table("By kind", ("kind", "backends", *LEVELS), _by_kind(verdicts)),
         *_table("By check", ("check", "backends that it catches first"), _by_check(verdicts)),
@@ -64,12 +65,35 @@ def page(verdicts: Sequence[Verdict]) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
+def read(faults: Sequence[Fault]) -> list[Verdict]:
+    """What the page says of those of these faults that died, by the same kind, name and description."""
+    rows: dict[tuple[str, ...], tuple[str, ...]] = {}
+    kind = ""
+    for line in PAGE.read_text("utf-8").splitlines() if PAGE.exists() else ():
+        kind = line.removeprefix("## ").lower() if line.startswith("## ") else kind
+        cells = tuple(line.strip("| ").split(" | "))
+        if len(cells) == 5:
+            rows[kind, *cells[:2]] = cells[2:]
+    found = ((fault, rows.get((fault.kind, _name(fault), fault.wrong))) for fault in faults)
+    return [_said(fault, *row) for fault, row in found if row]
+
+
+def _said(fault: Fault, level: str, caught: str, case: str) -> Verdict:
+    status, _, check = caught.partition(", ")
+    result = Result(id=case.strip("`"), status=Status(status), check=check)
+    return Verdict(fault, result if level == "L1" else None, result)
+
+
+def _name(fault: Fault) -> str:
+    return fault.name.replace("_", " ")
+
+
 def _row(verdict: Verdict) -> tuple[str, ...]:
     killer = verdict.killer
     told = ("", "survives", "") if killer is None else (
         verdict.level, f"{killer.status}, {killer.check}", f"`{killer.id}`",
     )  # fmt: skip
-    return verdict.fault.name.replace("_", " "), verdict.fault.wrong, *told
+    return _name(verdict.fault), verdict.fault.wrong, *told
 
 
 def _by_kind(verdicts: Sequence[Verdict]) -> list[tuple[object, ...]]:
@@ -115,9 +139,9 @@ def mutants_page(killed: Figure, alive: Sequence[str], same: Sequence[tuple[str,
 
 
 def figure(verdicts: Sequence[Verdict], level: str) -> Figure:
-    """How many are killed by the cases of a level."""
-    dead = sum("" < v.level <= level for v in verdicts)
-    return Figure(part=dead, whole=len(verdicts))
+    """How many are killed by the cases of a level, of those that show in training at the latest, or of all at L4."""
+    known = [v for v in verdicts if v.fault.level.name <= max(level, "L3")]
+    return Figure(part=sum("" < v.level <= level for v in known), whole=len(known))
 
 
 def write(suite: str, zoo: dict[str, Figure] | None = None, mutants: Figure | None = None) -> None:
