@@ -32,3 +32,15 @@ def test_an_exponential_less_one_is_exact_near_zero(
     found, right = fairlead.compile(op, backend="inductor")(x), op(x)
     torch.testing.assert_close(found, right, rtol=4 * torch.finfo(dtype).eps, atol=0.0, equal_nan=True)
     assert torch.equal(found.signbit() & ~found.isnan(), right.signbit() & ~right.isnan())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("op", [torch.remainder, torch.floor_divide])
+def test_a_remainder_and_a_quotient_rounded_down_are_right_at_infinity(
+    op: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], dtype: torch.dtype
+) -> None:
+    edges = torch.tensor([0.0, -0.0, 1.0, -1.0, 5.5, -7.25, float("inf"), -float("inf"), float("nan")], dtype=dtype)
+    x, y = torch.cartesian_prod(edges, edges).unbind(1)
+    found, right = fairlead.compile(op, backend="inductor")(x, y), op(x, y)
+    torch.testing.assert_close(found, right, rtol=0.0, atol=0.0, equal_nan=True)
+    assert torch.equal(found.signbit() & ~found.isnan(), right.signbit() & ~right.isnan())

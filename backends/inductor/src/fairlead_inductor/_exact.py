@@ -1,6 +1,7 @@
 """Ops of which Inductor generates code that is not exact, in terms of others of which it does.
 
-Its vectors on CPUs subtract 1 from exp(x) for expm1(x), and for what is made of it: 0 where x is 1e-10.
+Its vectors on CPUs subtract 1 from exp(x) for expm1(x), and for what is made of it: 0 where x is 1e-10. Remainders and
+quotients that are rounded down are made of the rounded quotient: of 0 and infinity the remainder is NaN.
 """
 
 from __future__ import annotations
@@ -43,6 +44,40 @@ def _selu(x: torch.Tensor) -> torch.Tensor:
     return _elu(x, 1.6732632423543772, 1.0507009873554805)  # as in aten/src/ATen/native/Activation.cpp
 
 
+def _remainder(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    dtype = torch.result_type(x, y)
+    if x.device.type != "cpu" or not dtype.is_floating_point:
+        return torch.remainder(x, y)
+    rest, _ = _rest_and_quotient(*_both(x, y))
+    return rest.to(dtype)
+
+
+def _div(x: torch.Tensor, y: torch.Tensor, *, rounding_mode: str | None) -> torch.Tensor:
+    dtype = torch.result_type(x, y)
+    if rounding_mode != "floor" or x.device.type != "cpu" or not dtype.is_floating_point:
+        return torch.div(x, y, rounding_mode=rounding_mode)
+    x, y = _both(x, y)
+    _, quotient = _rest_and_quotient(x, y)
+    whole = torch.floor(quotient)
+    whole = torch.where(quotient - whole > 0.5, whole + 1, whole)
+    exact = x / y
+    whole = torch.where(quotient == 0, torch.copysign(torch.zeros_like(exact), exact), whole)
+    return torch.where(y == 0, exact, whole).to(dtype)
+
+
+def _both(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    dtype = torch.promote_types(torch.result_type(x, y), torch.float32)
+    return x.to(dtype), y.to(dtype)
+
+
+def _rest_and_quotient(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """What is left, with the sign of y, and how often y went into x; as in c10/util/generic_math.h."""
+    rest = torch.fmod(x, y)
+    quotient = (x - rest) / y
+    above = (rest != 0) & ((y < 0) != (rest < 0))
+    return torch.where(above, rest + y, rest), torch.where(above, quotient - 1, quotient)
+
+
 def _near_zero(x: torch.Tensor) -> torch.Tensor:
     """expm1(x), from the identity expm1(x) = tanh(x/2) (exp(x) + 1), where nothing cancels."""
     return torch.tanh(x / 2) * (torch.exp(x) + 1)
@@ -57,4 +92,6 @@ _EXACT = {
     _aten.elu.default: _elu,
     _aten.celu.default: _celu,
     _aten.selu.default: _selu,
+    _aten.remainder.Tensor: _remainder,
+    _aten.div.Tensor_mode: _div,
 }

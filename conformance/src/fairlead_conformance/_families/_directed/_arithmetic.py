@@ -28,8 +28,6 @@ _HALVES = f32(-3.5, -2.5, -1.5, -0.5, -0.25, 0.5, 1.5, 2.5, 3.5, 8388607.5, 1e20
 _ONES = (0.0, -0.0, 1.0, -1.0, INF, -INF, NAN)
 _LEFT = f32([a for a in _ONES for _ in _ONES])
 _RIGHT = f32([b for _ in _ONES for b in _ONES])
-_LIMITED = ~(_LEFT.isinf() | _RIGHT.isinf())
-_FINITE = _LEFT[_LIMITED], _RIGHT[_LIMITED]
 
 ROWS: tuple[Row, ...] = (
     row("half-to-even", "aten.round.default", _HALVES),
@@ -155,11 +153,6 @@ ROWS: tuple[Row, ...] = (
     row("alpha-zero", "aten.sub.Tensor", f32(1.0, 2.0, NAN), f32(3.0, INF, 1.0), alpha=0),
     row("alpha-of-integers", "aten.sub.Tensor", i32(1, -2), i32(3, 2147483647), alpha=0),
     row("alpha-of-truth", "aten.add.Tensor", b1(True, False, False), b1(False, True, False), alpha=False),
-    row("remainder-of-edges", "aten.remainder.Tensor", *_FINITE),
-    row(
-        "floor-division-of-edges",
-        "aten.div.Tensor_mode",
-        *_FINITE,
-        rounding_mode="floor",
-    ),
+    row("remainder-of-edges", "aten.remainder.Tensor", _LEFT, _RIGHT),
+    row("floor-division-of-edges", "aten.div.Tensor_mode", _LEFT, _RIGHT, rounding_mode="floor"),
 )
