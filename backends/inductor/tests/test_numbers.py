@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -44,3 +46,37 @@ def test_a_remainder_and_a_quotient_rounded_down_are_right_at_infinity(
     found, right = fairlead.compile(op, backend="inductor")(x, y), op(x, y)
     torch.testing.assert_close(found, right, rtol=0.0, atol=0.0, equal_nan=True)
     assert torch.equal(found.signbit() & ~found.isnan(), right.signbit() & ~right.isnan())
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("op", [lambda x, y: torch.div(x, y, rounding_mode="trunc"), torch.nextafter])
+def test_a_half_is_rounded_where_torch_rounds_it(
+    op: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], dtype: torch.dtype
+) -> None:
+    generator = torch.Generator().manual_seed(0)
+    x, y = (torch.randn(2000, generator=generator).mul(size).to(dtype) for size in (9, 3))
+    assert torch.equal(fairlead.compile(op, backend="inductor")(x, y), op(x, y))
+
+
+def test_windows_of_unequal_sizes_are_those_of_torch() -> None:
+    def pool(x: torch.Tensor, samples: torch.Tensor) -> torch.Tensor:
+        return F.fractional_max_pool3d(x, 2, output_size=3, _random_samples=samples)
+
+    x, samples = torch.randn(1, 2, 7, 8, 9), torch.rand(1, 2, 3)
+    assert torch.equal(fairlead.compile(pool, backend="inductor")(x, samples), pool(x, samples))
+
+
+def test_programs_may_be_compiled_at_once() -> None:
+    """Torch's compilers patch and restore what all threads use."""
+    x = torch.randn(8)
+    programs = [fairlead.compile(lambda x, n=n: torch.sin(x * n) + n, backend="inductor") for n in range(6)]
+    start = threading.Barrier(len(programs))
+
+    def called(program: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+        start.wait()
+        return program(x)
+
+    with ThreadPoolExecutor(len(programs)) as pool:
+        found = list(pool.map(called, programs))
+    for n, result in enumerate(found):
+        torch.testing.assert_close(result, torch.sin(x * n) + n)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from fairlead.backend import API_VERSION, Capabilities, Executable, Options, Probe, Support
-from fairlead.ir import Graph, Node
+from fairlead.ir import DType, Graph, Node
 
 if TYPE_CHECKING:
     import torch
@@ -47,7 +47,13 @@ class InductorBackend:
         return Probe(ok=True, devices=devices, versions={"torch": torch.__version__})
 
     def supports(self, node: Node, /) -> Support:
-        """Everything that torch has: Inductor calls the ATen kernel of an op that it does not generate code for."""
+        """What torch has, but for what Inductor's code gets wrong: it calls ATen for an op that it has no code for."""
+        if node.op == "aten.fractional_max_pool3d.default":
+            return Support.no(
+                "Inductor pools other windows than torch where the sizes are not multiples of the kernel's"
+            )
+        if node.op == "aten.nextafter.default" and node.result.tensor.dtype in (DType.f16, DType.bf16):
+            return Support.no("Inductor looks for the next number in float32")
         return Support.yes()
 
     def compile(self, graph: Graph, options: InductorOptions, constants: Mapping[int, torch.Tensor], /) -> Executable:

@@ -54,6 +54,8 @@ def _remainder(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 def _div(x: torch.Tensor, y: torch.Tensor, *, rounding_mode: str | None) -> torch.Tensor:
     dtype = torch.result_type(x, y)
+    if rounding_mode == "trunc" and dtype in (torch.float16, torch.bfloat16):
+        return torch.trunc(x / y)  # in two ops, the first of which rounds
     if rounding_mode != "floor" or x.device.type != "cpu" or not dtype.is_floating_point:
         return torch.div(x, y, rounding_mode=rounding_mode)
     x, y = _both(x, y)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import torch
+from torch._dynamo.convert_frame import compile_lock
 from torch._dynamo.source import ConstantSource
 from torch._inductor import list_mode_options
 from torch._inductor.compile_fx import compile_fx
@@ -14,7 +15,7 @@ from torch._subclasses import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 
 from fairlead.interpret import in_clean_thread, restride, to_fx, torch_dtype
-from fairlead.ir import DType, Graph, Role, ScalarType, TensorType, Value, dims, row_major
+from fairlead.ir import DType, Graph, Node, Role, ScalarType, TensorType, Value, dims, row_major
 from fairlead_inductor._exact import exact
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class InductorExecutable:
         for variant in self._variants:
             if variant.admits(values):
                 return variant.function(*inputs)  # type: ignore[no-any-return]
-        with self._lock:
+        with self._lock, compile_lock:  # the state of torch's compilers is one for all threads
             variant = next((v for v in self._variants if v.admits(values)), None) or in_clean_thread(
                 lambda: self._compiled(values)
             )
@@ -103,12 +104,14 @@ class InductorExecutable:
 
 
 def _rounds_by_casts(graph: Graph) -> bool:
-    """Whether a value is cast to 16 bits and on from there, a rounding that Inductor leaves out unless it is told.
+    """Whether a value is rounded to 16 bits and read again, a rounding that Inductor leaves out unless it is told.
 
     Told so, it rounds between fused ops as well, which costs time: so only those graphs are.
     """
     rounded: set[int] = set()
     for node in graph.walk():
+        if _rounds_quotient(node):
+            return True
         if node.op != "aten._to_copy.default" or not isinstance(given := node.args[0], Value):
             continue
         if given.id in rounded:
@@ -116,6 +119,11 @@ def _rounds_by_casts(graph: Graph) -> bool:
         if node.result.tensor.dtype in _HALVES and given.tensor.dtype.itemsize > node.result.tensor.dtype.itemsize:
             rounded.add(node.result.id)
     return False
+
+
+def _rounds_quotient(node: Node) -> bool:
+    """Whether torch rounds a quotient to 16 bits before it cuts off the fraction."""
+    return node.op == "aten.div.Tensor_mode" and node.args[2] == "trunc" and node.result.tensor.dtype in _HALVES
 
 
 def _condition(env: ShapeEnv, guards: str | None) -> Callable[[Sequence[int]], bool]:
