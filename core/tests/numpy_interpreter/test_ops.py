@@ -103,6 +103,8 @@ CASES: list[tuple[str, tuple[Any, ...], Any]] = [
     ("aten.angle.default", (f(-1, 1, nan),), f(np.pi, 0, nan)),
     ("aten.digamma.default", (f(0.0, -0.0, 1),), f(-inf, inf, -0.5772157)),
     ("aten.polygamma.default", (2, f(-inf, inf, 1)), f(-inf, -0.0, -2.4041138)),
+    ("aten.special_zeta.default", (f(2, 3, 3, 2), f(-0.5, -0.5, -3.25, -1e6 - 0.5)),
+     f(8.934802, 0.4143983, -61.977606, 9.869603)),
     ("aten.special_zeta.default", (f(2, 2, inf, inf, inf), f(inf, -inf, 2, 1, 0.5)), f(0, inf, 0, 1, inf)),
     ("aten.lgamma.default", (f(0.0, -1.0, 3),), f(inf, inf, 0.6931472)),
     ("aten.erfinv.default", (f(-1, 0.5, 2),), f(-inf, 0.4769363, nan)),
@@ -134,6 +136,11 @@ def test_sorting_keeps_the_order_of_equals_and_puts_nan_last() -> None:
     values, at = call("aten.sort.default", f(2, nan, 1, 2), -1, True, gives=[f(0, 0, 0, 0), i(0, 0, 0, 0)])
     np.testing.assert_array_equal(values, f(nan, 2, 2, 1))
     np.testing.assert_array_equal(at, i(1, 0, 3, 2))
+
+
+def test_a_rounding_of_quotients_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(InterpretError, match="rounding_mode is 'up'"):
+        call("aten.div.Tensor_mode", f(1.0), f(2.0), "up", gives=f(0.5))
 
 
 def test_fractional_pooling_of_nothing_is_nothing() -> None:

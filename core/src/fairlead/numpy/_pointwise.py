@@ -134,10 +134,9 @@ def _div_mode(call: Call, x: Array, y: Array, rounding_mode: str | None) -> Arra
             return _div(call, x, y)
         case "floor":
             return floor_divide(operand(x, call.dtype), operand(y, call.dtype))
-    x, y = operand(x, call.dtype), operand(y, call.dtype)
-    if x.dtype.kind == "f":
-        return np.trunc(x / y)
-    return _truncated(x, y)
+        case "trunc":
+            return _truncated(operand(x, call.dtype), operand(y, call.dtype))
+    raise ValueError(f"rounding_mode is {rounding_mode!r}, not None, 'floor' or 'trunc'")
 
 
 def _no_zero(y: Array) -> None:
@@ -146,6 +145,8 @@ def _no_zero(y: Array) -> None:
 
 
 def _truncated(x: Array, y: Array) -> Array:
+    if x.dtype.kind == "f":
+        return np.trunc(x / y)
     _no_zero(y)
     quotient = x // y
     inexact = (quotient * y != x) & ((x < 0) != (y < 0))

@@ -61,6 +61,11 @@ def _zeta(s: float, q: float) -> float:
         return math.inf if q == math.floor(q) else math.nan
     if math.isinf(s):
         return 0.0 if q > 1 else 1.0 if q == 1 else math.inf
+    if q < 0:  # the terms left of zero are those of two sums to the right of it, their signs aside
+        whole = -math.floor(q)
+        part = q + whole
+        left = _zeta(s, 1 - part) - _zeta(s, 1 - part + whole)
+        return math.copysign(left, -1 if s % 2 else 1) + _zeta(s, part)
     total = 0.0
     while q < _FAR:
         total += math.pow(q, -s)
