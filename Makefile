@@ -26,7 +26,7 @@ lint: .venv/.ready    ## ruff and mypy --strict
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy $(WHEELS:%=%/src) tests/wheels/acme/src
 
 unit: .venv/.ready    ## the tests, with the examples in docstrings
-	$(BIN)/python -m pytest -q -n logical --dist loadfile --doctest-modules $(WHEELS) tests
+	$(BIN)/python -m pytest -q --doctest-modules $(WHEELS) tests
 
 demo: .venv/.ready    ## compare real models through every backend that is ready
 	$(BIN)/fairlead compare $(MODELS)
