@@ -45,7 +45,8 @@ def page(verdicts: Sequence[Verdict]) -> str:
         "# The zoo of faulty backends",
         "",
         "Made by `make zoo`: each backend is wrong in one thing, and runs the cases in which that is to show until one",
-        "fails that an honest backend of the same capabilities passes.",
+        "fails that an honest backend of the same capabilities passes. With `--new` only backends that this page has",
+        "not are run: what it says of others is of the run that judged them.",
         "",
         f"**Killed at L1: {first.part} of {first.whole} ({first:.0%}). "
         f"At L3: {third.part} of {third.whole} ({third:.0%}). At L4: {fourth.part} of {fourth.whole} ({fourth:.0%}).**",
