@@ -1,0 +1,214 @@
+"""Rules of arithmetic and rounding, element by element."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+from jax import lax
+
+from fairlead_openxla._call import Call
+from fairlead_openxla._numbers import Array, cast, operand, wide
+from fairlead_openxla._rules import Rule, rule
+
+__all__ = ["divided"]
+
+
+def _is_float(x: Array) -> bool:
+    return bool(jnp.issubdtype(x.dtype, jnp.floating))
+
+
+def _of_floats(function: Callable[[Array], Array]) -> Rule:
+    """Rounding leaves integers as they are."""
+
+    def write(c: Call, x: Array) -> Array:
+        x = operand(x, c.dtype)
+        return function(x) if _is_float(x) else x
+
+    return write
+
+
+rule("ceil")(_of_floats(jnp.ceil))
+rule("floor")(_of_floats(jnp.floor))
+rule("trunc")(_of_floats(jnp.trunc))
+rule("round")(_of_floats(lambda x: lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN)))
+
+
+@rule("round.decimals")
+def round_decimals(c: Call, x: Array, decimals: int) -> Array:
+    x = operand(x, c.dtype)
+    if not _is_float(x):
+        return x
+    scale = operand(10.0 ** abs(decimals), c.dtype)
+    even = lax.RoundingMethod.TO_NEAREST_EVEN
+    if decimals >= 0:
+        return divided(lax.round(x * scale, even), scale)
+    return lax.round(divided(x, scale), even) * scale
+
+
+@rule("abs", takes_complex=True)
+def abs_(c: Call, x: Array) -> Array:
+    return jnp.abs(wide(x))
+
+
+@rule("neg", takes_complex=True)
+def neg(c: Call, x: Array) -> Array:
+    return jnp.negative(operand(x, c.dtype))
+
+
+@rule("sign")
+def sign(c: Call, x: Array) -> Array:
+    """0 of a NaN, and of a -0."""
+    if x.dtype == jnp.bool_:
+        return x
+    return (x > 0).astype(jnp.int8) - (x < 0).astype(jnp.int8)
+
+
+@rule("relu")
+def relu(c: Call, x: Array) -> Array:
+    return jnp.where(x <= 0, jnp.zeros((), x.dtype), x)
+
+
+@rule("reciprocal")
+def reciprocal(c: Call, x: Array) -> Array:
+    return 1 / operand(x, c.dtype)
+
+
+@rule("add.Tensor", takes_complex=True)
+def add(c: Call, x: Array, y: Array, alpha: Any = 1) -> Array:
+    x, y = operand(x, c.dtype), operand(y, c.dtype)
+    if x.dtype == jnp.bool_:
+        return x | y if alpha else jnp.broadcast_to(x, c.shape())
+    return x + (y if alpha == 1 else y * operand(alpha, c.dtype))
+
+
+@rule("sub.Tensor", takes_complex=True)
+def sub(c: Call, x: Array, y: Array, alpha: Any = 1) -> Array:
+    x, y = operand(x, c.dtype), operand(y, c.dtype)
+    return x - (y if alpha == 1 else y * operand(alpha, c.dtype))
+
+
+@rule("mul.Tensor", takes_complex=True)
+def mul(c: Call, x: Array, y: Array) -> Array:
+    x, y = operand(x, c.dtype), operand(y, c.dtype)
+    return x & y if x.dtype == jnp.bool_ else x * y
+
+
+def divided(x: Array, y: Array) -> Array:
+    """``x / y``, rounded once: XLA would multiply by the reciprocal of a divisor of one element."""
+    if y.size == 1 and x.size > 1:
+        y = lax.optimization_barrier(jnp.broadcast_to(y, jnp.broadcast_shapes(x.shape, y.shape)))
+    return x / y
+
+
+@rule("div.Tensor")
+def div(c: Call, x: Array, y: Array) -> Array:
+    return divided(operand(x, c.dtype), operand(y, c.dtype))
+
+
+@rule("div.Tensor_mode")
+def div_mode(c: Call, x: Array, y: Array, mode: str | None) -> Array:
+    x, y = operand(x, c.dtype), operand(y, c.dtype)
+    if mode is None:
+        return divided(x, y)
+    if not _is_float(x):
+        _refuse_zero(c, y)
+        return _floored(x, y) if mode == "floor" else lax.div(*jnp.broadcast_arrays(x, y))
+    if mode == "floor":
+        return _floor_divided(x, y)
+    # a half is rounded before it is made whole
+    return jnp.trunc(cast(cast(divided(x, y), c.dtype), c.dtype))
+
+
+def _refuse_zero(c: Call, y: Array) -> None:
+    c.require(y != 0, "an integer is divided by zero", ZeroDivisionError)
+
+
+def _floored(x: Array, y: Array) -> Array:
+    x, y = jnp.broadcast_arrays(x, y)
+    quotient = lax.div(x, y)
+    return jnp.where((quotient * y != x) & ((x < 0) != (y < 0)), quotient - 1, quotient)
+
+
+def _floor_divided(x: Array, y: Array) -> Array:
+    """The quotient of what is left divisible when the remainder is taken away. Source: div_floor_floating in ATen."""
+    x, y = jnp.broadcast_arrays(x, y)
+    rest = lax.rem(x, y)
+    quotient = divided(x - rest, y)
+    quotient = jnp.where((rest != 0) & ((y < 0) != (rest < 0)), quotient - 1, quotient)
+    whole = jnp.floor(quotient)
+    whole = jnp.where(quotient - whole > 0.5, whole + 1, whole)
+    whole = jnp.where(quotient == 0, jnp.copysign(jnp.zeros((), x.dtype), divided(x, y)), whole)
+    return jnp.where(y == 0, x / y, whole)
+
+
+@rule("fmod.Tensor")
+def fmod(c: Call, x: Array, y: Array) -> Array:
+    """The remainder with the dividend's sign."""
+    x, y = jnp.broadcast_arrays(operand(x, c.dtype), operand(y, c.dtype))
+    if not _is_float(x):
+        _refuse_zero(c, y)
+    return lax.rem(x, y)
+
+
+@rule("remainder.Tensor")
+def remainder(c: Call, x: Array, y: Array) -> Array:
+    """The remainder with the divisor's sign."""
+    y = jnp.broadcast_to(operand(y, c.dtype), c.shape())
+    rest = fmod(c, x, y)
+    return jnp.where((rest != 0) & ((y < 0) != (rest < 0)), rest + y, rest)
+
+
+@rule("maximum")
+def maximum(c: Call, x: Array, y: Array) -> Array:
+    return jnp.maximum(operand(x, c.dtype), operand(y, c.dtype))
+
+
+@rule("minimum")
+def minimum(c: Call, x: Array, y: Array) -> Array:
+    return jnp.minimum(operand(x, c.dtype), operand(y, c.dtype))
+
+
+@rule("fmax")
+def fmax(c: Call, x: Array, y: Array) -> Array:
+    return jnp.fmax(operand(x, c.dtype), operand(y, c.dtype))
+
+
+@rule("fmin")
+def fmin(c: Call, x: Array, y: Array) -> Array:
+    return jnp.fmin(operand(x, c.dtype), operand(y, c.dtype))
+
+
+@rule("clamp", "clamp.Tensor")
+def clamp(c: Call, x: Array, low: Any = None, high: Any = None) -> Array:
+    """A NaN of any operand stays; the upper bound wins where the bounds cross."""
+    x = operand(x, c.dtype)
+    if low is not None:
+        x = jnp.maximum(x, operand(low, c.dtype))
+    return x if high is None else jnp.minimum(x, operand(high, c.dtype))
+
+
+@rule("copysign.Tensor")
+def copysign(c: Call, x: Array, y: Array) -> Array:
+    return jnp.copysign(*jnp.broadcast_arrays(operand(x, c.dtype), operand(y, c.dtype)))
+
+
+@rule("hypot")
+def hypot(c: Call, x: Array, y: Array) -> Array:
+    return jnp.hypot(operand(x, c.dtype), operand(y, c.dtype))
+
+
+@rule("nextafter")
+def nextafter(c: Call, x: Array, y: Array) -> Array:
+    return lax.nextafter(*jnp.broadcast_arrays(cast(x, c.dtype), cast(y, c.dtype)))
+
+
+@rule("gcd")
+def gcd(c: Call, x: Array, y: Array) -> Array:
+    return jnp.gcd(operand(x, c.dtype), operand(y, c.dtype))
+
+
+@rule("lcm")
+def lcm(c: Call, x: Array, y: Array) -> Array:
+    return jnp.lcm(operand(x, c.dtype), operand(y, c.dtype))

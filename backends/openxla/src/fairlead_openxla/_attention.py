@@ -1,0 +1,114 @@
+"""Rules of scaled dot-product attention, forward and backward, on whole matrices of scores, in f32 for halves.
+
+Query heads that share a key head are more rows of one product. Source of the backward: Dao et al. 2022,
+arXiv:2205.14135.
+"""
+
+from __future__ import annotations
+
+import math
+
+import jax.numpy as jnp
+from jax import lax
+
+from fairlead.ir import Node
+from fairlead_openxla._call import Call
+from fairlead_openxla._matmul import product
+from fairlead_openxla._numbers import Array, dtype_of, wide
+from fairlead_openxla._rules import Unless, rule
+
+__all__: list[str] = []
+
+
+def _unless(dropout: int, query: int) -> Unless:
+    def unless(node: Node) -> str | None:
+        if node.args[dropout] != 0:
+            return "attention that draws its dropout itself"
+        heads = [node.args[i].tensor.shape[-3:-2] for i in (query, query + 1)]  # type: ignore[union-attr]
+        if heads[0] != heads[1] and not all(isinstance(n, int) for pair in heads for n in pair):
+            return "attention with shared heads of a symbolic number"
+        return None
+
+    return unless
+
+
+def _masked(scores: Array, mask: Array | None, causal: bool) -> Array:
+    scores = scores if mask is None else scores + wide(mask)
+    if not causal:
+        return scores
+    row = lax.broadcasted_iota(jnp.int64, scores.shape, scores.ndim - 2)
+    return jnp.where(lax.broadcasted_iota(jnp.int64, scores.shape, scores.ndim - 1) <= row, scores, -math.inf)
+
+
+class _Heads:
+    """Query heads, ``group`` of which share a key head."""
+
+    def __init__(self, query: Array, key: Array) -> None:
+        self.group = query.shape[-3] // max(key.shape[-3], 1)
+
+    def join(self, x: Array) -> Array:
+        """(..., heads, rows, n) as (..., key heads, group * rows, n)."""
+        *lead, heads, rows, n = x.shape
+        return x if self.group == 1 else jnp.reshape(x, (*lead, heads // self.group, self.group * rows, n))
+
+    def split(self, x: Array) -> Array:
+        *lead, heads, rows, n = x.shape
+        return x if self.group == 1 else jnp.reshape(x, (*lead, heads * self.group, rows // self.group, n))
+
+
+def _scores(
+    heads: _Heads, query: Array, key: Array, mask: Array | None, causal: bool, scale: float
+) -> Array:
+    scores = heads.split(product(heads.join(query), jnp.swapaxes(key, -1, -2), dtype_of(query)) * scale)
+    return _masked(scores, mask, causal)
+
+
+@rule("nn.scaled_dot_product_attention", unless=_unless(4, 0))
+def attention(
+    c: Call,
+    query: Array,
+    key: Array,
+    value: Array,
+    mask: Array | None,
+    dropout: float,
+    causal: bool,
+    scale: float,
+) -> tuple[Array, Array]:
+    """Rows that the mask shuts out altogether are zero, and so is their logsumexp."""
+    heads = _Heads(query, key)
+    query, key, value = wide(query), wide(key), wide(value)
+    scores = _scores(heads, query, key, mask, causal, scale)
+    peak = jnp.max(scores, -1, keepdims=True, initial=-math.inf)
+    peak = jnp.where(peak == -math.inf, 0, peak)
+    e = jnp.exp(scores - peak)
+    total = jnp.sum(e, -1, keepdims=True)
+    total = jnp.where(total == 0, 1, total)
+    out = heads.split(product(heads.join(e / total), value, dtype_of(value)))
+    return out, (jnp.log(total) + peak)[..., 0]
+
+
+@rule("nn.scaled_dot_product_attention_backward", unless=_unless(7, 1))
+def attention_backward(
+    c: Call,
+    grad: Array,
+    query: Array,
+    key: Array,
+    value: Array,
+    out: Array,
+    logsumexp: Array,
+    mask: Array | None,
+    dropout: float,
+    causal: bool,
+    scale: float,
+) -> tuple[Array, Array, Array]:
+    heads = _Heads(query, key)
+    grad, query, key, value, out = (wide(x) for x in (grad, query, key, value, out))
+    scores = _scores(heads, query, key, mask, causal, scale)
+    weights = heads.join(jnp.exp(scores - wide(logsumexp)[..., None]))
+    row = heads.join(jnp.sum(grad * out, -1, keepdims=True))
+    grad, query = heads.join(grad), heads.join(query)
+    dtype = dtype_of(query)
+    grad_scores = weights * (product(grad, jnp.swapaxes(value, -1, -2), dtype) - row) * scale
+    grad_value = product(jnp.swapaxes(weights, -1, -2), grad, dtype)
+    grad_key = product(jnp.swapaxes(grad_scores, -1, -2), query, dtype)
+    return heads.split(product(grad_scores, key, dtype)), grad_key, grad_value

@@ -1,0 +1,52 @@
+"""The backend object: probe, supports, compile."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from importlib import metadata
+from typing import TYPE_CHECKING
+
+from fairlead.backend import API_VERSION, Capabilities, Options, Probe, Support
+from fairlead.ir import Graph, Node
+from fairlead_openxla._options import OpenXLAOptions
+
+if TYPE_CHECKING:
+    import torch
+
+    from fairlead_openxla._executable import XlaExecutable
+
+__all__ = ["OpenXLABackend"]
+
+
+class OpenXLABackend:
+    """Runs graphs that XLA compiled."""
+
+    name = "openxla"
+    api_version = API_VERSION
+    capabilities = Capabilities.of_package("fairlead_openxla")
+
+    @property
+    def options_type(self) -> type[Options]:
+        return OpenXLAOptions
+
+    def probe(self) -> Probe:
+        """Whether jax is installed; it is not imported, which takes a second."""
+        if any(importlib.util.find_spec(name) is None for name in ("jax", "jaxlib")):
+            return Probe(ok=False, reason="jax is not installed: pip install jax")
+        versions = {name: metadata.version(name) for name in ("jax", "jaxlib")}
+        return Probe(ok=True, devices=("cpu",), versions=versions)
+
+    def supports(self, node: Node, /) -> Support:
+        """Whether there is a rule that writes this node exactly."""
+        from fairlead_openxla._support import supports
+
+        return supports(node)
+
+    def compile(
+        self, graph: Graph, options: OpenXLAOptions, constants: Mapping[int, torch.Tensor], /
+    ) -> XlaExecutable:
+        """The graph, compiled now where its sizes are known, and else at the first call with each set of sizes."""
+        from fairlead_openxla._executable import XlaExecutable
+
+        return XlaExecutable(graph, options, constants)

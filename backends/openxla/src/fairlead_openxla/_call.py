@@ -1,0 +1,84 @@
+"""One node as its rule sees it, at sizes that are known."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+import jax.numpy as jnp
+
+from fairlead.ir import Argument, Complex, DimExpr, DType, Node, TensorType, Token, Value, dims
+from fairlead_openxla._numbers import Array
+
+__all__ = ["Call", "Program"]
+
+class Program:
+    """What nodes share while a graph is written: sizes, values, layouts of weights, and what has to hold at run time.
+
+    ``permuted`` has, by value, the order in which the dimensions of a weight were placed. ``checks`` are booleans that
+    the compiled program gives back, each with what is wrong where it is false.
+    """
+
+    def __init__(self, sizes: Mapping[str, int], permuted: Mapping[int, tuple[int, ...]]) -> None:
+        self.sizes = sizes
+        self.permuted = permuted
+        self.values: dict[int, Any] = {}
+        self.checks: list[tuple[Array, type[Exception], str]] = []
+
+    def shape(self, shape: tuple[dims.Dim, ...]) -> tuple[int, ...]:
+        """A shape in numbers."""
+        return tuple(dims.evaluate(d, self.sizes) for d in shape)
+
+    def argument(self, arg: Argument) -> Any:
+        """An argument as rules take it."""
+        match arg:
+            case Value():
+                return self.values[arg.id]
+            case DimExpr(expr=expr):
+                return dims.evaluate(expr, self.sizes)
+            case Token(kind="dtype", name=name):
+                return DType(name)
+            case Complex(re=re, im=im):
+                return complex(re, im)
+            case tuple():
+                return tuple(self.argument(a) for a in arg)
+        return arg
+
+class Call:
+    """A node, and what its rule may ask besides the arguments."""
+
+    def __init__(self, node: Node, program: Program) -> None:
+        self.node = node
+        self._program = program
+
+    @functools.cached_property
+    def dtype(self) -> DType:
+        """The element type of the first result that is used."""
+        return next(r for r in self.node.results if r is not None).tensor.dtype
+
+    def wants(self, index: int) -> bool:
+        """Whether somebody uses this result."""
+        return index < len(self.node.results) and self.node.results[index] is not None
+
+    def shape(self, index: int = 0) -> tuple[int, ...]:
+        """The declared shape of a result that is used."""
+        result = self.node.results[index]
+        assert result is not None, "a rule asks only for shapes of results that are used"
+        return self._program.shape(result.tensor.shape)
+
+    def type(self, index: int) -> TensorType:
+        """The declared type of a tensor operand."""
+        value = self.node.args[index]
+        assert isinstance(value, Value), "the argument is a tensor"
+        return value.tensor
+
+    def permuted(self, index: int, order: tuple[int, ...], x: Array) -> Array:
+        """The operand ``x`` of this index with its dimensions in this order, for nothing where it was placed so."""
+        value = self.node.args[index]
+        placed = isinstance(value, Value) and self._program.permuted.get(value.id) == order
+        return x if placed else jnp.transpose(x, order)
+
+    def require(self, holds: Array, what: str, error: type[Exception] = IndexError) -> None:
+        """Have the call raise where not all of ``holds`` is true, as torch does: XLA would take another element."""
+        self._program.checks.append((jnp.all(holds), error, f"{what} in {self.node.op}"))

@@ -1,0 +1,112 @@
+"""The rule of convolutions. XLA is fast on a CPU where channels come last, in weights too."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+from jax import lax
+
+from fairlead.ir import Graph, Node, Value
+from fairlead_openxla._call import Call
+from fairlead_openxla._numbers import Array, operand
+from fairlead_openxla._rules import rule
+
+__all__ = ["has_convolution", "weight_layouts"]
+
+_OP = "aten.convolution.default"
+_SPATIAL = "DHW"
+
+
+def has_convolution(graph: Graph) -> bool:
+    return any(node.op == _OP for node in graph.nodes)
+
+
+def weight_layouts(graph: Graph, placed: frozenset[int]) -> dict[int, tuple[int, ...]]:
+    """By value, the order of dimensions in which to place weights that nothing but plain convolutions read."""
+    orders: dict[int, tuple[int, ...]] = {}
+    others = {v.id for node in graph.nodes for i, a in enumerate(node.args) for v in _values(a, node, i)}
+    values = {graph.inputs[i].value.id for i in placed}
+    for node in graph.nodes:
+        weight = node.args[1] if _is_plain(node) else None
+        if isinstance(weight, Value) and weight.id in values and weight.id not in others:
+            orders[weight.id] = _hwio(weight.tensor.rank)
+    return orders
+
+
+def _values(argument: object, node: Node, index: int) -> list[Value]:
+    """The values of an argument that is not the weight of a plain convolution."""
+    if isinstance(argument, tuple):
+        return [v for a in argument for v in _values(a, node, index)]
+    if not isinstance(argument, Value) or (index == 1 and _is_plain(node)):
+        return []
+    return [argument]
+
+
+def _is_plain(node: Node) -> bool:
+    return node.op == _OP and node.args[6] is False
+
+
+def _hwio(rank: int) -> tuple[int, ...]:
+    return (*range(2, rank), 1, 0)
+
+
+def _symbolic(node: Node) -> str | None:
+    settings = (node.args[3], node.args[4], node.args[5], node.args[7])
+    numbers = all(isinstance(n, int) for s in settings for n in (s if isinstance(s, tuple) else (s,)))
+    return None if numbers else "a convolution with a symbolic stride or padding"
+
+
+@rule("convolution", unless=_symbolic)
+def convolution(
+    c: Call,
+    x: Array,
+    weight: Array,
+    bias: Array | None,
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    dilation: tuple[int, ...],
+    transposed: bool,
+    output_padding: tuple[int, ...],
+    groups: int,
+) -> Array:
+    spatial = c.type(1).rank - 2
+    batched = x.ndim == spatial + 2
+    x = operand(x if batched else x[None], c.dtype)
+    stride, padding, dilation, output_padding = (
+        n * spatial if len(n) == 1 else n for n in (stride, padding, dilation, output_padding)
+    )
+    if transposed:
+        kernel = _flipped(operand(weight, c.dtype), groups)
+        reach = [d * (k - 1) for d, k in zip(dilation, kernel.shape[:spatial], strict=True)]
+        pads = [(r - p, r - p + o) for r, p, o in zip(reach, padding, output_padding, strict=True)]
+        steps, spread = (1,) * spatial, stride
+    else:
+        kernel = operand(c.permuted(1, _hwio(spatial + 2), weight), c.dtype)
+        pads, steps, spread = [(p, p) for p in padding], stride, (1,) * spatial
+    out = lax.conv_general_dilated(
+        jnp.moveaxis(x, 1, -1),
+        kernel,
+        steps,
+        pads,
+        lhs_dilation=spread,
+        rhs_dilation=dilation,
+        dimension_numbers=_numbers(spatial),
+        feature_group_count=groups,
+        precision=lax.Precision.HIGHEST,
+    )
+    out = jnp.moveaxis(out if bias is None else out + operand(bias, c.dtype), -1, 1)
+    return out if batched else out[0]
+
+
+def _numbers(spatial: int) -> tuple[str, str, str]:
+    letters = _SPATIAL[3 - spatial :]
+    return f"N{letters}C", f"{letters}IO", f"N{letters}C"
+
+
+def _flipped(weight: Array, groups: int) -> Array:
+    """The weight of the convolution over a spread input that a transposed one is: turned around, (I, O/g, ...) to HWIO."""
+    inputs, outputs, *size = weight.shape
+    spatial = len(size)
+    grouped = jnp.reshape(weight, (groups, inputs // groups, outputs, *size))
+    order = (*range(3, 3 + spatial), 1, 0, 2)
+    kernel = jnp.reshape(jnp.transpose(grouped, order), (*size, inputs // groups, groups * outputs))
+    return lax.rev(kernel, tuple(range(spatial)))

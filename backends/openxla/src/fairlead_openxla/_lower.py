@@ -1,0 +1,134 @@
+"""Writes a graph in jax's operations, at sizes that are known, and has XLA compile it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import torch
+
+from fairlead.ir import DType, Graph, Node, ScalarType, TensorType
+from fairlead_openxla._call import Call, Program
+from fairlead_openxla._convolution import has_convolution
+from fairlead_openxla._numbers import Array, cast, jax_dtype
+from fairlead_openxla._options import CompilerOption, OpenXLAOptions
+from fairlead_openxla._rules import rules
+from fairlead_openxla._settings import lowering
+
+__all__ = ["Compiled", "Written", "compile_written", "write"]
+
+_LOG = logging.getLogger("fairlead.openxla")
+
+_EXACT: dict[str, CompilerOption] = {
+    "xla_cpu_enable_fast_math": False,
+    "xla_cpu_enable_fast_min_max": False,  # else a NaN is dropped
+    "xla_allow_excess_precision": False,  # else a half is not rounded between two ops
+}
+_WITH_CONVOLUTIONS: dict[str, CompilerOption] = {
+    # fusions of the default kind run convolutions several times slower
+    "xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A graph in StableHLO. ``checks`` says what is wrong where an element of the last result is false."""
+
+    lowered: Any
+    checks: tuple[tuple[type[Exception], str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """What XLA made of it."""
+
+    run: Any
+    checks: tuple[tuple[type[Exception], str], ...]
+
+    def __call__(self, arrays: Sequence[Array]) -> Sequence[Array]:
+        """The results, computed. Raises what torch raises where an index is out of range."""
+        results = jax.block_until_ready(self.run(*arrays))
+        if not self.checks:
+            return results
+        *results, holds = results
+        for held, (error, text) in zip(holds.tolist(), self.checks, strict=True):
+            if not held:
+                raise error(text)
+        return results
+
+
+def write(graph: Graph, sizes: Mapping[str, int], permuted: Mapping[int, tuple[int, ...]]) -> Written:
+    """The graph for these values of symbols and integer inputs (``inN``), as a function of its tensor inputs."""
+    found: list[tuple[type[Exception], str]] = []
+
+    def function(*arrays: Array) -> list[Array]:
+        program = Program(sizes, permuted)
+        given = iter(arrays)
+        for i, item in enumerate(graph.inputs):
+            is_number = isinstance(item.value.type, ScalarType)
+            program.values[item.value.id] = sizes[f"in{i}"] if is_number else next(given)
+        for node in graph.nodes:
+            _write(node, program)
+        found[:] = [(error, text) for _, error, text in program.checks]
+        results = [program.values[v.id] for v in graph.output_values()]
+        return [*results, jnp.stack([held for held, *_ in program.checks])] if found else results
+
+    with lowering():
+        shapes = [_declared(item.value.type, item.value.id, sizes, permuted) for item in graph.inputs]
+        lowered = jax.jit(function, keep_unused=True).lower(*(s for s in shapes if s is not None))
+    return Written(lowered, tuple(found))
+
+
+def _declared(
+    type_: Any, value: int, sizes: Mapping[str, int], permuted: Mapping[int, tuple[int, ...]]
+) -> jax.ShapeDtypeStruct | None:
+    if not isinstance(type_, TensorType):
+        return None
+    shape = Program(sizes, {}).shape(type_.shape)
+    order = permuted.get(value, range(len(shape)))
+    return jax.ShapeDtypeStruct(tuple(shape[d] for d in order), jax_dtype(type_.dtype))
+
+
+def _write(node: Node, program: Program) -> None:
+    call = Call(node, program)
+    found = rules()[node.op].write(call, *map(program.argument, node.args))
+    results = found if isinstance(found, tuple) else (found,)
+    for result, value in zip(results, node.results, strict=False):
+        if value is None:
+            continue
+        assert result is not None, f"the rule of {node.op} leaves out a result that is used"
+        done, shape = _finished(result, value.tensor.dtype), program.shape(value.tensor.shape)
+        assert done.shape == shape, f"{node.op} gives {done.shape}, not {shape}"
+        program.values[value.id] = done
+
+
+def _finished(result: Array, dtype: DType) -> Array:
+    return cast(jnp.asarray(result), dtype)
+
+
+def compile_written(written: Written, graph: Graph, options: OpenXLAOptions) -> Compiled:
+    """Compile, with the debug options that keep XLA exact and those that the caller gives.
+
+    An option of ours that this release of XLA does not know is left out: it has not what the option turns off.
+    """
+    ours = dict(_EXACT) | (_WITH_CONVOLUTIONS if has_convolution(graph) else {}) | _threads(options)
+    while True:
+        try:
+            with lowering():
+                run = written.lowered.compile(compiler_options=ours | options.compiler_options)
+            return Compiled(run, written.checks)
+        except Exception as error:  # jaxlib's own class has no public name
+            unknown = [name for name in ours if name in str(error) and name not in options.compiler_options]
+            if "No such compile option" not in str(error) or not unknown:
+                raise
+            _LOG.debug("this XLA has no option %s", unknown[0])
+            del ours[unknown[0]]
+
+
+def _threads(options: OpenXLAOptions) -> dict[str, CompilerOption]:
+    one = options.threads == "one" or (options.threads == "torch" and torch.get_num_threads() == 1)
+    return {"xla_cpu_multi_thread_eigen": False} if one else {}
