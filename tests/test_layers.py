@@ -34,6 +34,7 @@ SDKS = {
     "inductor": ("torch",),
     "onnxrt": ("onnxruntime", "onnx_ir"),
     "openvino": ("openvino", "onnx_ir"),
+    "openxla": ("jax", "jaxlib"),
     "onnx": ("onnx_ir",),
 }
 """What each wheel must not load before it is used."""

@@ -20,20 +20,28 @@ def _wide_types() -> Any:
     return enable_x64(True)
 
 
-@contextlib.contextmanager
-def calling() -> Iterator[None]:
+def calling() -> contextlib.AbstractContextManager[Any]:
     """For importing tensors, without which 64-bit integers are cut, and for running what is compiled."""
-    with _wide_types(), jax.debug_nans(False), jax.debug_infs(False):
+    config = jax.config
+    if config.jax_debug_nans or config.jax_debug_infs or config.jax_disable_jit:
+        return _without_debugging()
+    found: contextlib.AbstractContextManager[Any] = _wide_types()
+    return found
+
+
+@contextlib.contextmanager
+def _without_debugging() -> Iterator[None]:
+    with _wide_types(), jax.debug_nans(False), jax.debug_infs(False), jax.disable_jit(False):
         yield
 
 
 @contextlib.contextmanager
 def lowering() -> Iterator[None]:
     """For writing a graph: whatever the user has set, rules mean the same."""
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(calling())
-        stack.enter_context(jax.disable_jit(False))
-        stack.enter_context(jax.numpy_dtype_promotion("standard"))
-        stack.enter_context(jax.numpy_rank_promotion("allow"))
-        stack.enter_context(jax.default_device(jax.devices("cpu")[0]))
+    with (
+        _without_debugging(),
+        jax.numpy_dtype_promotion("standard"),
+        jax.numpy_rank_promotion("allow"),
+        jax.default_device(jax.devices("cpu")[0]),
+    ):
         yield

@@ -1,0 +1,184 @@
+"""What XLA's executable promises beyond tests/test_executables.py: sizes, errors, layouts, the user's jax."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import jax
+import pytest
+import torch
+
+from fairlead.backend import Executable
+from fairlead.ir import DType, Graph, Input, Kind, Node, Output, Symbol, TensorType, Value
+from fairlead_openxla import OpenXLAOptions, backend, stablehlo
+
+
+def tensor(id_: int, *shape: int | str, dtype: DType = DType.f32) -> Value:
+    return Value(id_, TensorType(dtype, shape))
+
+
+def graph(inputs: list[Value], nodes: list[Node], *outputs: Value, symbols: tuple[Symbol, ...] = ()) -> Graph:
+    return Graph(
+        "g", Kind.inference, tuple(map(Input, inputs)), tuple(nodes), tuple(Output(o) for o in outputs), symbols
+    )
+
+
+def of_any_length(options: OpenXLAOptions | None = None) -> Executable:
+    x, out = tensor(0, "s"), tensor(1, "s")
+    g = graph([x], [Node("aten.neg.default", (x,), (out,))], out, symbols=(Symbol("s", 0, None, (0, 0)),))
+    return backend.compile(g, options or OpenXLAOptions(), {})
+
+
+def embedding() -> Executable:
+    weight, at, out = tensor(0, 4, 2), tensor(1, 3, dtype=DType.i64), tensor(2, 3, 2)
+    node = Node("aten.embedding.default", (weight, at, -1, False, False), (out,))
+    return backend.compile(graph([weight, at], [node], out), OpenXLAOptions(), {})
+
+
+def test_importing_the_backend_loads_neither_jax_nor_torch() -> None:
+    code = "import fairlead_openxla, sys; print({'torch', 'jax', 'jaxlib', 'numpy'} & set(sys.modules))"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "set()"
+
+
+def test_the_probe_names_the_versions_and_a_device() -> None:
+    probe = backend.probe()
+    assert probe.ok
+    assert probe.devices == ("cpu",)
+    assert set(probe.versions) == {"jax", "jaxlib"}
+
+
+def test_the_probe_does_not_import_jax() -> None:
+    code = "import sys; from fairlead_openxla import backend; backend.probe(); print('jax' in sys.modules)"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "False"
+
+
+def test_one_more_set_of_sizes_than_allowed_is_an_error_that_says_what_to_do() -> None:
+    run = of_any_length(OpenXLAOptions(executables=2))
+    for size in (1, 2, 1, 2):
+        assert torch.equal(run([torch.ones(size)])[0], -torch.ones(size))
+    with pytest.raises(RuntimeError, match="s=3 would be one more") as caught:
+        run([torch.ones(3)])
+    what, where, what_next = str(caught.value).splitlines()
+    assert "2 sets" in what
+    assert where.startswith("  from: ")
+    assert '{"executables": 4}' in what_next
+    assert torch.equal(run([torch.ones(2)])[0], -torch.ones(2))
+
+
+@pytest.mark.parametrize("index", [4, -1])
+def test_an_index_that_is_out_of_range_is_an_error(index: int) -> None:
+    run, weight = embedding(), torch.randn(4, 2)
+    with pytest.raises(IndexError, match=r"out of range for 4 elements in aten\.embedding"):
+        run([weight, torch.tensor([0, index, 1])])
+    assert torch.equal(run([weight, torch.tensor([3, 0, 0])])[0], weight[[3, 0, 0]])
+
+
+def test_an_integer_that_is_divided_by_zero_is_an_error() -> None:
+    x, y, out = (tensor(i, 2, dtype=DType.i64) for i in range(3))
+    node = Node("aten.div.Tensor_mode", (x, y, "floor"), (out,))
+    run = backend.compile(graph([x, y], [node], out), OpenXLAOptions(), {})
+    assert run([torch.tensor([7, -7]), torch.tensor([2, 2])])[0].tolist() == [3, -4]
+    with pytest.raises(ZeroDivisionError, match="divided by zero"):
+        run([torch.tensor([7, 7]), torch.tensor([2, 0])])
+
+
+@pytest.mark.parametrize("offset", [0, 1, 3])
+def test_memory_of_any_alignment_is_read(offset: int) -> None:
+    x = torch.randn(64)[offset : offset + 5]
+    assert torch.equal(of_any_length()([x])[0], -x)
+
+
+def test_a_result_that_is_an_input_is_a_copy_of_it() -> None:
+    x, same, viewed = tensor(0, 4), tensor(1, 4), tensor(2, 2, 2)
+    nodes = [Node("aten.clone.default", (x, None), (same,)), Node("aten.view.default", (x, (2, 2)), (viewed,))]
+    given = torch.arange(4.0)
+    found = backend.compile(graph([x], nodes, same, viewed), OpenXLAOptions(), {})([given])
+    given.fill_(9)
+    found[0].add_(1)
+    assert found[0].tolist() == [1.0, 2.0, 3.0, 4.0]
+    assert found[1].tolist() == [[0.0, 1.0], [2.0, 3.0]]
+
+
+def test_a_result_outlives_its_executable_and_its_inputs() -> None:
+    run = of_any_length()
+    (found,) = run([torch.full((1000,), 2.0)])
+    del run
+    assert torch.equal(found, torch.full((1000,), -2.0))
+
+
+def convolution(*, baked: bool, twice: bool = False) -> tuple[Executable, list[torch.Tensor]]:
+    x, w, y, z = tensor(0, 1, 3, 6, 6), tensor(1, 4, 3, 3, 3), tensor(2, 1, 4, 6, 6), tensor(3, 4, 3, 3, 3)
+    settings: tuple[Any, ...] = ((1, 1), (1, 1), (1, 1), False, (0, 0), 1)
+    nodes = [Node("aten.convolution.default", (x, w, None, *settings), (y,))]
+    if twice:
+        nodes.append(Node("aten.neg.default", (w,), (z,)))
+    weight = torch.randn(4, 3, 3, 3)
+    g = graph([x, w], nodes, *((y, z) if twice else (y,)))
+    return backend.compile(g, OpenXLAOptions(), {1: weight} if baked else {}), [weight]
+
+
+@pytest.mark.parametrize("twice", [False, True])
+@pytest.mark.parametrize("baked", [False, True])
+def test_a_convolution_reads_its_weight_however_it_was_placed(baked: bool, twice: bool) -> None:
+    run, weights = convolution(baked=baked, twice=twice)
+    x = torch.randn(1, 3, 6, 6)
+    found = run([x] if baked else [x, *weights])
+    torch.testing.assert_close(found[0], torch.conv2d(x, weights[0], None, 1, 1), rtol=1e-5, atol=1e-5)
+    assert not twice or torch.equal(found[1], -weights[0])
+
+
+def test_a_new_weight_of_a_convolution_is_laid_out_anew() -> None:
+    run, _ = convolution(baked=True)
+    weight, x = torch.randn(4, 3, 3, 3), torch.randn(1, 3, 6, 6)
+    run.refit({1: weight})  # type: ignore[attr-defined]
+    torch.testing.assert_close(run([x])[0], torch.conv2d(x, weight, None, 1, 1), rtol=1e-5, atol=1e-5)
+
+
+def test_the_users_configuration_of_jax_stays_and_changes_nothing() -> None:
+    x, out = tensor(0, 2, dtype=DType.i64), tensor(1, 2, dtype=DType.i64)
+    g = graph([x], [Node("aten.add.Tensor", (x, 1, 1), (out,))], out)
+    with jax.enable_x64(False), jax.debug_nans(True), jax.numpy_rank_promotion("raise"), jax.disable_jit(True):
+        assert backend.compile(g, OpenXLAOptions(), {})([torch.tensor([2**40, 1])])[0].tolist() == [2**40 + 1, 2]
+        assert jax.numpy.arange(2).dtype == "int32"
+        assert jax.config.jax_debug_nans
+
+
+def test_a_constant_is_not_taken_together_with_the_next() -> None:
+    x, y, z = (tensor(i, 3) for i in range(3))
+    nodes = [Node("aten.add.Tensor", (x, 1e8, 1), (y,)), Node("aten.sub.Tensor", (y, 1e8, 1), (z,))]
+    given = torch.tensor([1.0, 2.3, 7.1])
+    assert torch.equal(backend.compile(graph([x], nodes, z), OpenXLAOptions(), {})([given])[0], given + 1e8 - 1e8)
+
+
+@pytest.mark.parametrize("divisor", [3.0, torch.tensor(3.0), torch.tensor([3.0])])
+def test_a_quotient_is_rounded_once(divisor: float | torch.Tensor) -> None:
+    x, out = tensor(0, 500), tensor(1, 500)
+    by = tensor(2, *divisor.shape) if isinstance(divisor, torch.Tensor) else divisor
+    inputs = [x, by] if isinstance(by, Value) else [x]
+    run = backend.compile(graph(inputs, [Node("aten.div.Tensor", (x, by), (out,))], out), OpenXLAOptions(), {})
+    given = torch.randn(500)
+    assert torch.equal(run([given, divisor][: len(inputs)])[0], given / divisor)
+
+
+def test_a_half_is_rounded_between_two_ops() -> None:
+    x, y, z = (tensor(i, 300, dtype=DType.bf16) for i in range(3))
+    nodes = [Node("aten.mul.Tensor", (x, 1.37), (y,)), Node("aten.mul.Tensor", (y, 2.71), (z,))]
+    given = torch.randn(300).bfloat16()
+    assert torch.equal(backend.compile(graph([x], nodes, z), OpenXLAOptions(), {})([given])[0], given * 1.37 * 2.71)
+
+
+def test_an_option_that_xla_does_not_know_is_an_error() -> None:
+    with pytest.raises(Exception, match="xla_no_such_option"):
+        of_any_length(OpenXLAOptions(compiler_options={"xla_no_such_option": True}))([torch.ones(1)])
+
+
+def test_a_graph_has_a_text_in_stablehlo() -> None:
+    x, out = tensor(0, "b", 3), tensor(1, "b", 3)
+    g = graph([x], [Node("aten.neg.default", (x,), (out,))], out, symbols=(Symbol("b", 1, None, (0, 0)),))
+    module = stablehlo.text(g, {"b": 5})
+    assert "stablehlo.negate" in module
+    assert "tensor<5x3xf32>" in module
