@@ -2,13 +2,13 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-BACKENDS := backends/onnx backends/inductor backends/onnxrt backends/openvino
+BACKENDS := backends/onnx backends/inductor backends/onnxrt backends/openvino backends/openxla
 WHEELS := core $(BACKENDS) conformance
 MODELS ?= bert resnet50
 LEVEL ?= L4
 SEED ?=
-JUDGED := eager inductor onnxrt openvino
-REACHED := eager onnxrt openvino
+JUDGED := eager inductor onnxrt openvino openxla
+REACHED := eager onnxrt openvino openxla
 SAMPLED := inductor
 SAMPLE := 8/16
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 from typing import Any
@@ -10,8 +11,9 @@ import jax
 import pytest
 import torch
 
+from fairlead import interpret
 from fairlead.backend import Executable
-from fairlead.ir import DType, Graph, Input, Kind, Node, Output, Symbol, TensorType, Value
+from fairlead.ir import DType, Graph, Input, Kind, Node, Output, Symbol, TensorType, Token, Value
 from fairlead_openxla import OpenXLAOptions, backend, stablehlo
 
 
@@ -154,13 +156,13 @@ def test_a_constant_is_not_taken_together_with_the_next() -> None:
     assert torch.equal(backend.compile(graph([x], nodes, z), OpenXLAOptions(), {})([given])[0], given + 1e8 - 1e8)
 
 
-@pytest.mark.parametrize("divisor", [3.0, torch.tensor(3.0), torch.tensor([3.0])])
+@pytest.mark.parametrize("divisor", [3.0, torch.tensor(3.0), torch.tensor([3.0]), torch.full((2, 1), 3.0)])
 def test_a_quotient_is_rounded_once(divisor: float | torch.Tensor) -> None:
-    x, out = tensor(0, 500), tensor(1, 500)
+    x, out = tensor(0, 2, 250), tensor(1, 2, 250)
     by = tensor(2, *divisor.shape) if isinstance(divisor, torch.Tensor) else divisor
     inputs = [x, by] if isinstance(by, Value) else [x]
     run = backend.compile(graph(inputs, [Node("aten.div.Tensor", (x, by), (out,))], out), OpenXLAOptions(), {})
-    given = torch.randn(500)
+    given = torch.randn(2, 250)
     assert torch.equal(run([given, divisor][: len(inputs)])[0], given / divisor)
 
 
@@ -169,6 +171,21 @@ def test_a_half_is_rounded_between_two_ops() -> None:
     nodes = [Node("aten.mul.Tensor", (x, 1.37), (y,)), Node("aten.mul.Tensor", (y, 2.71), (z,))]
     given = torch.randn(300).bfloat16()
     assert torch.equal(backend.compile(graph([x], nodes, z), OpenXLAOptions(), {})([given])[0], given * 1.37 * 2.71)
+
+
+def test_a_number_that_is_nearly_zero_has_the_logarithm_of_zero() -> None:
+    x, out = tensor(0, 2), tensor(1, 2)
+    run = backend.compile(graph([x], [Node("aten.log.default", (x,), (out,))], out), OpenXLAOptions(), {})
+    assert run([torch.tensor([1e-40, 1.0])])[0].tolist() == [-math.inf, 0.0]
+
+
+@pytest.mark.parametrize("dtype", [DType.i64, DType.i32, DType.u8])
+def test_a_float_beyond_an_integer_becomes_what_torch_makes_of_it(dtype: DType) -> None:
+    x, out = tensor(0, 7), tensor(1, 7, dtype=dtype)
+    node = Node("aten._to_copy.default", (x, Token("dtype", dtype), None, None, None, False, None), (out,))
+    given = torch.tensor([math.nan, math.inf, -math.inf, 300.7, -1.5, 1e30, -1e30])
+    expected = given.to(interpret.torch_dtype(dtype))
+    assert torch.equal(backend.compile(graph([x], [node], out), OpenXLAOptions(), {})([given])[0], expected)
 
 
 def test_an_option_that_xla_does_not_know_is_an_error() -> None:

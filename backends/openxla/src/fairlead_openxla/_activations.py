@@ -64,9 +64,7 @@ def elu(c: Call, x: Array, alpha: Any = 1, scale: Any = 1, input_scale: Any = 1)
 
 
 @rule("elu_backward")
-def elu_backward(
-    c: Call, grad: Array, alpha: Any, scale: Any, input_scale: Any, is_result: bool, x: Array
-) -> Array:
+def elu_backward(c: Call, grad: Array, alpha: Any, scale: Any, input_scale: Any, is_result: bool, x: Array) -> Array:
     """``x`` is the result of the forward where ``is_result``."""
     grad, x = wide(grad), wide(x)
     negative, inner, outer = _number(alpha * scale, x), _number(input_scale, x), _number(scale, x)

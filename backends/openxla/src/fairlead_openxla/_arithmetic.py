@@ -96,10 +96,9 @@ def mul(c: Call, x: Array, y: Array) -> Array:
 
 
 def divided(x: Array, y: Array) -> Array:
-    """``x / y``, rounded once: XLA would multiply by the reciprocal of a divisor of one element."""
-    if y.size == 1 and x.size > 1:
-        y = lax.optimization_barrier(jnp.broadcast_to(y, jnp.broadcast_shapes(x.shape, y.shape)))
-    return x / y
+    """``x / y``, rounded once: XLA would multiply by the reciprocals of a divisor that is spread over ``x``."""
+    shape = jnp.broadcast_shapes(x.shape, y.shape)
+    return x / (y if y.shape == shape else lax.optimization_barrier(jnp.broadcast_to(y, shape)))
 
 
 @rule("div.Tensor")

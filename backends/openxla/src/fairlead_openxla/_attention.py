@@ -56,9 +56,7 @@ class _Heads:
         return x if self.group == 1 else jnp.reshape(x, (*lead, heads * self.group, rows // self.group, n))
 
 
-def _scores(
-    heads: _Heads, query: Array, key: Array, mask: Array | None, causal: bool, scale: float
-) -> Array:
+def _scores(heads: _Heads, query: Array, key: Array, mask: Array | None, causal: bool, scale: float) -> Array:
     scores = heads.split(product(heads.join(query), jnp.swapaxes(key, -1, -2), dtype_of(query)) * scale)
     return _masked(scores, mask, causal)
 

@@ -43,9 +43,7 @@ class OpenXLABackend:
 
         return supports(node)
 
-    def compile(
-        self, graph: Graph, options: OpenXLAOptions, constants: Mapping[int, torch.Tensor], /
-    ) -> XlaExecutable:
+    def compile(self, graph: Graph, options: OpenXLAOptions, constants: Mapping[int, torch.Tensor], /) -> XlaExecutable:
         """The graph, compiled now where its sizes are known, and else at the first call with each set of sizes."""
         from fairlead_openxla._executable import XlaExecutable
 

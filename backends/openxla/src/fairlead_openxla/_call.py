@@ -13,6 +13,7 @@ from fairlead_openxla._numbers import Array
 
 __all__ = ["Call", "Program"]
 
+
 class Program:
     """What nodes share while a graph is written: sizes, values, layouts of weights, and what has to hold at run time.
 
@@ -45,6 +46,7 @@ class Program:
                 return tuple(self.argument(a) for a in arg)
         return arg
 
+
 class Call:
     """A node, and what its rule may ask besides the arguments."""
 
@@ -67,8 +69,8 @@ class Call:
         assert result is not None, "a rule asks only for shapes of results that are used"
         return self._program.shape(result.tensor.shape)
 
-    def type(self, index: int) -> TensorType:
-        """The declared type of a tensor operand."""
+    def declared(self, index: int) -> TensorType:
+        """The type of a tensor operand."""
         value = self.node.args[index]
         assert isinstance(value, Value), "the argument is a tensor"
         return value.tensor

@@ -68,7 +68,7 @@ def convolution(
     output_padding: tuple[int, ...],
     groups: int,
 ) -> Array:
-    spatial = c.type(1).rank - 2
+    spatial = c.declared(1).rank - 2
     batched = x.ndim == spatial + 2
     x = operand(x if batched else x[None], c.dtype)
     stride, padding, dilation, output_padding = (
@@ -103,7 +103,7 @@ def _numbers(spatial: int) -> tuple[str, str, str]:
 
 
 def _flipped(weight: Array, groups: int) -> Array:
-    """The weight of the convolution over a spread input that a transposed one is: turned around, (I, O/g, ...) to HWIO."""
+    """The weight of the convolution over a spread input that a transposed one is: turned around, I O/g HW to HWIO."""
     inputs, outputs, *size = weight.shape
     spatial = len(size)
     grouped = jnp.reshape(weight, (groups, inputs // groups, outputs, *size))

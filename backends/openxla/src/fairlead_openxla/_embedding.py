@@ -20,9 +20,7 @@ def embedding(c: Call, weight: Array, indices: Array, *rest: Any) -> Array:
 
 
 @rule("embedding_dense_backward")
-def embedding_backward(
-    c: Call, grad: Array, indices: Array, rows: int, padding: int, by_frequency: bool
-) -> Array:
+def embedding_backward(c: Call, grad: Array, indices: Array, rows: int, padding: int, by_frequency: bool) -> Array:
     """Each row's gradients added up, over how often it occurs where that is asked for; none for the padding row."""
     flat = jnp.ravel(checked(c, indices, rows, negative=False))
     grad = jnp.reshape(wide(grad), (flat.size, grad.shape[-1]))

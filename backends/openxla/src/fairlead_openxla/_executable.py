@@ -6,12 +6,12 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import jax
 import torch
 
 from fairlead.ir import Graph, ScalarType
 from fairlead_openxla._convolution import weight_layouts
 from fairlead_openxla._lower import Compiled, compile_written, write
+from fairlead_openxla._memory import exported, imported
 from fairlead_openxla._numbers import Array
 from fairlead_openxla._options import OpenXLAOptions
 from fairlead_openxla._settings import calling
@@ -53,7 +53,7 @@ class XlaExecutable:
         with calling():
             arrays = [placed[i] if at is None else imported(inputs[at]) for i, at in self._passed.tensors]
             results = program(arrays)
-        return [torch.from_dlpack(r) for r in results]
+        return [exported(r) for r in results]
 
     def _program(self, sizes: tuple[int, ...]) -> Compiled:
         with self._lock:
@@ -106,8 +106,3 @@ def _passed(graph: Graph, baked: frozenset[int]) -> _Passed:
     named = [(s.name, (place[s.source[0]], s.source[1])) for s in graph.symbols]
     named += [(f"in{i}", (place[i], None)) for i in numbers]
     return _Passed(tensors, tuple(n for n, _ in named), tuple(s for _, s in named))
-
-
-def imported(tensor: torch.Tensor) -> Array:
-    """A tensor as a jax array over its memory, or over a copy where XLA could not read it as it lies."""
-    return jax.dlpack.from_dlpack(tensor.resolve_conj().resolve_neg().contiguous())

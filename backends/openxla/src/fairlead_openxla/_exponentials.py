@@ -13,7 +13,7 @@ from fairlead_openxla._call import Call
 from fairlead_openxla._numbers import Array, operand
 from fairlead_openxla._rules import Rule, rule
 
-__all__ = ["exp", "expm1", "in_double", "log1p", "sigmoid"]
+__all__ = ["exp", "expm1", "in_double", "log", "log1p", "sigmoid"]
 
 
 def in_double(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
@@ -34,6 +34,11 @@ def _unary(function: Callable[[Array], Array]) -> Rule:
 
 exp = in_double(jnp.exp)
 sigmoid = lax.logistic
+
+
+def log(x: Array) -> Array:
+    """XLA reads a number below the smallest normal one as 0, and takes the logarithm of what is in its bits."""
+    return jnp.log(jnp.where(jnp.abs(x) < jnp.finfo(x.dtype).tiny, 0, x))
 
 
 def log1p(x: Array) -> Array:
@@ -77,7 +82,7 @@ def _exp2(x: Array) -> Array:
 _FUNCTIONS: dict[str, Callable[[Array], Array]] = {
     "acos": lax.acos, "acosh": lax.acosh, "asin": lax.asin, "asinh": lax.asinh, "atan": lax.atan,
     "atanh": in_double(_atanh), "cos": jnp.cos, "cosh": in_double(_cosh), "erf": in_double(lax.erf),
-    "exp": exp, "exp2": in_double(_exp2), "expm1": expm1, "log": jnp.log, "log10": in_double(jnp.log10),
+    "exp": exp, "exp2": in_double(_exp2), "expm1": expm1, "log": log, "log10": in_double(jnp.log10),
     "log1p": log1p, "log2": in_double(jnp.log2), "rsqrt": lax.rsqrt, "sigmoid": sigmoid, "sin": jnp.sin,
     "sinh": in_double(_sinh), "sqrt": jnp.sqrt, "tan": jnp.tan, "tanh": in_double(jnp.tanh),
 }  # fmt: skip
@@ -146,4 +151,3 @@ def logsumexp(c: Call, x: Array, dims: tuple[int, ...], keepdim: bool = False) -
     peak = jnp.where(jnp.isinf(peak), 0, peak)
     total = jnp.log(jnp.sum(jnp.exp(x - peak), over, keepdims=True)) + peak
     return total if keepdim else jnp.squeeze(total, over)
-

@@ -46,9 +46,7 @@ def _masks(node: Node) -> str | None:
 
 
 def _key(c: Call, x: Array, indices: tuple[Array | None, ...]) -> tuple[Any, ...]:
-    return tuple(
-        slice(None) if index is None else checked(c, index, x.shape[d]) for d, index in enumerate(indices)
-    )
+    return tuple(slice(None) if index is None else checked(c, index, x.shape[d]) for d, index in enumerate(indices))
 
 
 @rule("index.Tensor", unless=_masks, takes_complex=True)
@@ -75,9 +73,7 @@ def _is_single_mask(node: Node) -> bool:
 
 
 @rule("index_put", "_unsafe_index_put", unless=_unusable_mask)
-def index_put(
-    c: Call, x: Array, indices: tuple[Array | None, ...], values: Array, accumulate: bool = False
-) -> Array:
+def index_put(c: Call, x: Array, indices: tuple[Array | None, ...], values: Array, accumulate: bool = False) -> Array:
     if _is_single_mask(c.node):
         (mask,) = indices
         assert mask is not None, "a mask is a tensor"

@@ -14,9 +14,7 @@ __all__: list[str] = []
 _NONE, _MEAN = 0, 1
 
 
-def _classes(
-    c: Call, x: Array, target: Array, weight: Array | None, ignored: int
-) -> tuple[int, Array, Array, Array]:
+def _classes(c: Call, x: Array, target: Array, weight: Array | None, ignored: int) -> tuple[int, Array, Array, Array]:
     """The dimension of the classes, which samples count, the class of each, and what it counts for."""
     dim = min(x.ndim, 2) - 1
     kept = target != ignored

@@ -51,14 +51,13 @@ class Compiled:
 
     def __call__(self, arrays: Sequence[Array]) -> Sequence[Array]:
         """The results, computed. Raises what torch raises where an index is out of range."""
-        results = jax.block_until_ready(self.run(*arrays))
+        results: Sequence[Array] = jax.block_until_ready(self.run(*arrays))
         if not self.checks:
             return results
-        *results, holds = results
-        for held, (error, text) in zip(holds.tolist(), self.checks, strict=True):
+        for held, (error, text) in zip(results[-1].tolist(), self.checks, strict=True):
             if not held:
                 raise error(text)
-        return results
+        return results[:-1]
 
 
 def write(graph: Graph, sizes: Mapping[str, int], permuted: Mapping[int, tuple[int, ...]]) -> Written:
@@ -94,6 +93,10 @@ def _declared(
 
 
 def _write(node: Node, program: Program) -> None:
+    if not _has_elements(node, program):
+        for value in filter(None, node.results):
+            program.values[value.id] = jnp.zeros(program.shape(value.tensor.shape), jax_dtype(value.tensor.dtype))
+        return
     call = Call(node, program)
     found = rules()[node.op].write(call, *map(program.argument, node.args))
     results = found if isinstance(found, tuple) else (found,)
@@ -104,6 +107,11 @@ def _write(node: Node, program: Program) -> None:
         done, shape = _finished(result, value.tensor.dtype), program.shape(value.tensor.shape)
         assert done.shape == shape, f"{node.op} gives {done.shape}, not {shape}"
         program.values[value.id] = done
+
+
+def _has_elements(node: Node, program: Program) -> bool:
+    """Results of no elements need no rule."""
+    return any(0 not in program.shape(value.tensor.shape) for value in node.results if value is not None)
 
 
 def _finished(result: Array, dtype: DType) -> Array:

@@ -55,7 +55,15 @@ def rms_norm(c: Call, x: Array, shape: tuple[int, ...], weight: Array | None, ep
 
 @rule("native_group_norm")
 def group_norm(
-    c: Call, x: Array, weight: Array | None, bias: Array | None, n: int, channels: int, size: int, groups: int, eps: float
+    c: Call,
+    x: Array,
+    weight: Array | None,
+    bias: Array | None,
+    n: int,
+    channels: int,
+    size: int,
+    groups: int,
+    eps: float,
 ) -> tuple[Array | None, ...]:
     shape = x.shape
     grouped = jnp.reshape(wide(x), (n, groups, (channels // groups) * size))

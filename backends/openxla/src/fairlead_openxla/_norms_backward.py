@@ -121,9 +121,7 @@ def batch_norm_backward(
 
 
 @rule("_weight_norm_interface_backward")
-def weight_norm_backward(
-    c: Call, grad: Array, v: Array, g: Array, norm: Array, dim: int
-) -> tuple[Array | None, ...]:
+def weight_norm_backward(c: Call, grad: Array, v: Array, g: Array, norm: Array, dim: int) -> tuple[Array | None, ...]:
     """Of ``w = g v / |v|``, where the norm is over all dimensions but one."""
     grad, v, g, norm = wide(grad), wide(v), wide(g), wide(norm)
     inner = jnp.sum(grad * v, tuple(d for d in range(v.ndim) if d != dim), keepdims=True)

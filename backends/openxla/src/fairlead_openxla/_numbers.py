@@ -62,10 +62,7 @@ def _number(value: Any, dtype: DType) -> Any:
 
 
 def cast(x: Any, dtype: DType) -> Array:
-    """An array or a number in an element type, as ``Tensor.to`` converts it.
-
-    Floats become short integers by way of 64 bits, so that 300.0 is 44 in a byte; XLA alone would give 255.
-    """
+    """An array or a number in an element type, as ``Tensor.to`` converts it."""
     if not hasattr(x, "dtype"):
         return constant(x, dtype)
     have = dtype_of(x)
@@ -76,8 +73,18 @@ def cast(x: Any, dtype: DType) -> Array:
     if have.is_complex and not dtype.is_complex:
         x, have = jnp.real(x), DType.f64 if have is DType.c128 else DType.f32
     if dtype.is_integer and have.is_floating:
-        x = x.astype(jnp.int64)
+        x = _whole(x, DType.i64 if dtype in (DType.u8, DType.i64) else DType.i32)
     return x.astype(jax_dtype(dtype))
+
+
+def _whole(x: Array, dtype: DType) -> Array:
+    """Floats cut off; the least integer of what is beyond all of them, and of a NaN, where XLA has the nearest, and 0.
+
+    Torch's kernels do as the processor's conversion does; shorter integers are what is left of one of these.
+    """
+    least = -(2.0 ** (8 * dtype.itemsize - 1))
+    inside = (x >= least) & (x < -least)
+    return jnp.where(inside, x, jnp.asarray(least, x.dtype)).astype(jax_dtype(dtype))
 
 
 def operand(x: Any, dtype: DType) -> Array:

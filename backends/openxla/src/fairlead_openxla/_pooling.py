@@ -131,18 +131,14 @@ def max_pool_backward(c: Call, grad: Array, x: Array, *rest: Any) -> Array:
     return jnp.reshape(zeros.at[rows, at].add(jnp.reshape(wide(grad), at.shape), mode="drop"), x.shape)
 
 
-def _window_sums(
-    x: Array, kernel: tuple[int, ...], stride: tuple[int, ...], pads: Sequence[tuple[int, int]]
-) -> Array:
+def _window_sums(x: Array, kernel: tuple[int, ...], stride: tuple[int, ...], pads: Sequence[tuple[int, int]]) -> Array:
     lead = (1,) * (x.ndim - len(kernel))
     return lax.reduce_window(
         _padded(x, pads, 0), np.zeros((), x.dtype), lax.add, (*lead, *kernel), (*lead, *stride), "VALID"
     )
 
 
-def _divisor(
-    n: int, count: int, kernel: int, stride: int, padding: int, *, with_padding: bool
-) -> Any:
+def _divisor(n: int, count: int, kernel: int, stride: int, padding: int, *, with_padding: bool) -> Any:
     """How many elements each window of a dimension counts: a last one that is cut off has fewer."""
     start = np.arange(count) * stride - padding
     end = np.minimum(start + kernel, n + padding)
@@ -163,9 +159,7 @@ def _average(
     kernel = _spread(kernel, rank)
     stride, padding = _spread(stride, rank, kernel), _spread(padding, rank)
     pads = [_pads(*a) for a in zip(sizes, counts, kernel, stride, padding, strict=True)]
-    parts = [
-        _divisor(*a, with_padding=include_pad) for a in zip(sizes, counts, kernel, stride, padding, strict=True)
-    ]
+    parts = [_divisor(*a, with_padding=include_pad) for a in zip(sizes, counts, kernel, stride, padding, strict=True)]
     whole = functools.reduce(np.multiply.outer, parts) if override is None else np.full(counts, override)
     return functools.partial(_window_sums, kernel=kernel, stride=stride, pads=pads), whole
 

@@ -120,16 +120,12 @@ def var(c: Call, x: Array, dims: Any = None, correction: Any = None, keepdim: bo
 
 
 @rule("var_mean.correction")
-def var_mean(
-    c: Call, x: Array, dims: Any = None, correction: Any = None, keepdim: bool = False
-) -> tuple[Array, Array]:
+def var_mean(c: Call, x: Array, dims: Any = None, correction: Any = None, keepdim: bool = False) -> tuple[Array, Array]:
     return _variance(wide(x), axes(dims, x.ndim), correction, keepdim)
 
 
 @rule("linalg_vector_norm")
-def vector_norm(
-    c: Call, x: Array, order: Any = 2, dims: Any = None, keepdim: bool = False, dtype: Any = None
-) -> Array:
+def vector_norm(c: Call, x: Array, order: Any = 2, dims: Any = None, keepdim: bool = False, dtype: Any = None) -> Array:
     """Sums of squares and of other powers do not overflow: they are of numbers that are divided by the largest."""
     size, over = jnp.abs(operand(x, c.dtype)), axes(dims, x.ndim)
     if order == math.inf:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import jax.numpy as jnp
@@ -60,9 +61,7 @@ def window(x: Array, dim: int, start: int | None, end: int | None, step: int) ->
 
 
 @rule("slice.Tensor", takes_complex=True)
-def slice_(
-    c: Call, x: Array, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
-) -> Array:
+def slice_(c: Call, x: Array, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Array:
     return x[window(x, dim, start, end, step)]
 
 
@@ -70,7 +69,7 @@ def slice_(
 def split_with_sizes(c: Call, x: Array, sizes: tuple[int, ...], dim: int = 0) -> tuple[Array, ...]:
     ends = np.cumsum((0, *sizes)).tolist()
     at = axis(dim, x.ndim)
-    return tuple(lax.slice_in_dim(x, a, b, axis=at) for a, b in zip(ends, ends[1:], strict=False))
+    return tuple(lax.slice_in_dim(x, a, b, axis=at) for a, b in itertools.pairwise(ends))
 
 
 @rule("unbind.int", takes_complex=True)

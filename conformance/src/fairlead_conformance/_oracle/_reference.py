@@ -100,6 +100,8 @@ class Reference:
 
     def _widened(self, inputs: Sequence[Any], others: Sequence[Sequence[Any]]) -> _Runs | None:
         """None for a graph that insists on its types, such as one that reads the bits of a number."""
+        if any(node.op == "aten.view.dtype" for node in self.graph.walk()):
+            return None  # its bits would be those of a wider number, and more of them
         with contextlib.suppress(FairleadError, RuntimeError, TypeError, NotImplementedError, ValueError, IndexError):
             if self._shaken is None:
                 steps = _in_steps(self.graph)
