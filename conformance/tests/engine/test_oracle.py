@@ -197,6 +197,12 @@ def test_what_is_nearly_zero_may_be_read_as_zero_where_that_is_declared(op: str)
     assert failure(Faulty(wrong, **declared), graph, inputs) == MISMATCH
 
 
+def test_the_bits_of_a_number_may_be_those_of_zero_where_that_is_declared() -> None:
+    graph = one("aten.view.dtype", "f32[3]", dtype=DType.i32)
+    inputs = [torch.tensor([1.0, -0.0, 1e-40])]
+    assert failure(Faulty(honest, extern_aten=("*",), numerics=("ftz",)), graph, inputs) == ("", "")
+
+
 def test_halves_may_be_computed_in_float32() -> None:
     b = Builder("half")
     x = b.input("bf16[64, 64]", "x")

@@ -9,7 +9,7 @@ from jax import lax
 
 from fairlead.ir import DType
 from fairlead_openxla._call import Call
-from fairlead_openxla._numbers import Array, cast, constant
+from fairlead_openxla._numbers import Array, cast, constant, jax_dtype
 from fairlead_openxla._rules import rule
 
 __all__: list[str] = []
@@ -28,13 +28,13 @@ def empty(c: Call, *rest: Any) -> Array:
 
 @rule("arange.start_step")
 def arange(c: Call, start: Any, end: Any, step: Any = 1, *rest: Any) -> Array:
-    """Counted in f64 as torch does, from a start and a step that are rounded to the element type first."""
+    """Counted in f64, for halves in f32, and rounded at the end. Source: accscalar_t of arange in ATen."""
     (count,) = c.shape()
     if c.dtype.is_integer:
         steps = lax.iota(jnp.int64, count)
         return constant(int(start), DType.i64) + steps * constant(int(step), DType.i64)
-    first, by = (cast(cast(x, c.dtype), DType.f64) for x in (start, step))
-    return first + lax.iota(jnp.float64, count) * by
+    wide = DType.f32 if c.dtype in (DType.f16, DType.bf16) else DType.f64
+    return constant(start, wide) + lax.iota(jax_dtype(wide), count) * constant(step, wide)
 
 
 @rule("tril_indices", "triu_indices")

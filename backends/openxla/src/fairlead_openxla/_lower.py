@@ -94,8 +94,8 @@ def _declared(
 
 def _write(node: Node, program: Program) -> None:
     if not _has_elements(node, program):
-        for value in filter(None, node.results):
-            program.values[value.id] = jnp.zeros(program.shape(value.tensor.shape), jax_dtype(value.tensor.dtype))
+        for used in filter(None, node.results):
+            program.values[used.id] = jnp.zeros(program.shape(used.tensor.shape), jax_dtype(used.tensor.dtype))
         return
     call = Call(node, program)
     found = rules()[node.op].write(call, *map(program.argument, node.args))

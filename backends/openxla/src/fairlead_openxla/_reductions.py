@@ -16,7 +16,7 @@ from fairlead_openxla._numbers import Array, cast, constant, dtype_of, operand, 
 from fairlead_openxla._rules import Rule, rule
 from fairlead_openxla._views import axes, axis
 
-__all__ = ["count_of", "mean_of"]
+__all__ = ["count_of", "mean_of", "norm_of"]
 
 
 def count_of(x: Array, over: tuple[int, ...]) -> int:
@@ -126,8 +126,14 @@ def var_mean(c: Call, x: Array, dims: Any = None, correction: Any = None, keepdi
 
 @rule("linalg_vector_norm")
 def vector_norm(c: Call, x: Array, order: Any = 2, dims: Any = None, keepdim: bool = False, dtype: Any = None) -> Array:
-    """Sums of squares and of other powers do not overflow: they are of numbers that are divided by the largest."""
-    size, over = jnp.abs(operand(x, c.dtype)), axes(dims, x.ndim)
+    return norm_of(jnp.abs(operand(x, c.dtype)), float(order), axes(dims, x.ndim), keepdim)
+
+
+def norm_of(size: Array, order: float, over: tuple[int, ...], keepdim: bool) -> Array:
+    """The p-norm of absolute values: the largest for infinity, the number of those that are not zero for 0.
+
+    Powers do not overflow: they are of numbers that are divided by the largest.
+    """
     if order == math.inf:
         return jnp.max(size, over, keepdims=keepdim, initial=0)
     if order == -math.inf:

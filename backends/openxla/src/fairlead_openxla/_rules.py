@@ -36,9 +36,9 @@ class Entry:
 
 _ENTRIES: dict[str, Entry] = {}
 _FAMILIES = (
-    "activations", "arithmetic", "attention", "convolution", "creation", "embedding", "exponentials", "indexing",
-    "logic", "losses", "matmul", "norms", "norms_backward", "padding", "pooling", "reductions", "scatter", "sorting",
-    "views",
+    "activations", "arithmetic", "attention", "convolution", "creation", "distance", "embedding", "exponentials",
+    "fourier", "indexing", "logic", "losses", "matmul", "norms", "norms_backward", "padding", "patches", "pooling",
+    "reductions", "scatter", "sorting", "views",
 )  # fmt: skip
 
 
