@@ -188,6 +188,14 @@ def test_a_float_beyond_an_integer_becomes_what_torch_makes_of_it(dtype: DType) 
     assert torch.equal(backend.compile(graph([x], [node], out), OpenXLAOptions(), {})([given])[0], expected)
 
 
+@pytest.mark.parametrize("op", ["gcd", "lcm"])
+def test_the_common_divisor_of_the_least_integer_is_found_in_the_end(op: str) -> None:
+    x, y, out = (tensor(i, 3, dtype=DType.i32) for i in range(3))
+    run = backend.compile(graph([x, y], [Node(f"aten.{op}.default", (x, y), (out,))], out), OpenXLAOptions(), {})
+    given = torch.tensor([-(2**31), 12, 0], dtype=torch.int32), torch.tensor([6, -18, 0], dtype=torch.int32)
+    assert torch.equal(run(given)[0].abs(), getattr(torch, op)(*given).abs())
+
+
 def test_an_option_that_xla_does_not_know_is_an_error() -> None:
     with pytest.raises(Exception, match="xla_no_such_option"):
         of_any_length(OpenXLAOptions(compiler_options={"xla_no_such_option": True}))([torch.ones(1)])

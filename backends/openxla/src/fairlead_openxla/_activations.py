@@ -25,12 +25,17 @@ def _number(value: Any, x: Array) -> Array:
     return constant(value, dtype_of(x))
 
 
+def _twice_cdf(x: Array) -> Array:
+    """Twice the distribution function of the standard normal, as ATen has it: ``erfc`` takes three times as long."""
+    return 1 + lax.erf(x * math.sqrt(0.5))
+
+
 @rule("gelu")
 def gelu(c: Call, x: Array, approximate: str = "none") -> Array:
     x = wide(x)
     if approximate == "tanh":
         return 0.5 * x * (1 + jnp.tanh(_INNER * (x + _CUBE * x * x * x)))
-    return 0.5 * x * lax.erfc(-x * math.sqrt(0.5))
+    return 0.5 * x * _twice_cdf(x)
 
 
 @rule("gelu_backward")
@@ -40,7 +45,7 @@ def gelu_backward(c: Call, grad: Array, x: Array, approximate: str = "none") -> 
         t = jnp.tanh(_INNER * (x + _CUBE * x * x * x))
         return grad * (0.5 * (1 + t) + 0.5 * x * (1 - t * t) * _INNER * (1 + 3 * _CUBE * x * x))
     density = jnp.exp(-0.5 * x * x) / math.sqrt(2 * math.pi)
-    return grad * (0.5 * lax.erfc(-x * math.sqrt(0.5)) + x * density)
+    return grad * (0.5 * _twice_cdf(x) + x * density)
 
 
 @rule("silu")

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from fairlead_openxla._call import Call
-from fairlead_openxla._numbers import Array, cast, operand, wide
+from fairlead_openxla._numbers import Array, cast, jax_dtype, operand, wide
 from fairlead_openxla._rules import Rule, rule
 
 __all__ = ["divided"]
@@ -206,11 +206,19 @@ def nextafter(c: Call, x: Array, y: Array) -> Array:
     return lax.nextafter(*jnp.broadcast_arrays(cast(x, c.dtype), cast(y, c.dtype)))
 
 
+def _size(x: Array) -> Array:
+    """The absolute value, without a sign: that of the least integer has no place with one, and jax never ends."""
+    return jnp.where(x < 0, -x, x).astype(jnp.dtype(f"uint{8 * x.dtype.itemsize}"))
+
+
 @rule("gcd")
 def gcd(c: Call, x: Array, y: Array) -> Array:
-    return jnp.gcd(operand(x, c.dtype), operand(y, c.dtype))
+    x, y = _size(operand(x, c.dtype)), _size(operand(y, c.dtype))
+    return jnp.gcd(x, y).astype(jax_dtype(c.dtype))
 
 
 @rule("lcm")
 def lcm(c: Call, x: Array, y: Array) -> Array:
-    return jnp.lcm(operand(x, c.dtype), operand(y, c.dtype))
+    x, y = operand(x, c.dtype), operand(y, c.dtype)
+    shared = jnp.gcd(_size(x), _size(y)).astype(x.dtype)
+    return jnp.abs(lax.div(x, jnp.where(shared == 0, 1, shared)) * y)

@@ -73,7 +73,7 @@ def cast(x: Any, dtype: DType) -> Array:
     if have.is_complex and not dtype.is_complex:
         x, have = jnp.real(x), DType.f64 if have is DType.c128 else DType.f32
     if dtype.is_integer and have.is_floating:
-        x = _whole(x, DType.i64 if dtype in (DType.u8, DType.i64) else DType.i32)
+        x = _whole(x.astype(jax_dtype(wider(have))), DType.i64 if dtype in (DType.u8, DType.i64) else DType.i32)
     return x.astype(jax_dtype(dtype))
 
 
