@@ -196,6 +196,15 @@ def test_the_common_divisor_of_the_least_integer_is_found_in_the_end(op: str) ->
     assert torch.equal(run(given)[0].abs(), getattr(torch, op)(*given).abs())
 
 
+@pytest.mark.parametrize("op", ["sum.dim_IntList", "mean.dim"])
+def test_a_sum_is_rounded_once(op: str) -> None:
+    x, out = tensor(0, 5, 5, 50), tensor(1)
+    g = graph([x], [Node(f"aten.{op}", (x, (0, 1, 2), False, None), (out,))], out)
+    given = torch.rand(5, 5, 50, generator=torch.Generator().manual_seed(0))
+    exact = given.double().sum() if op.startswith("sum") else given.double().mean()
+    assert torch.equal(backend.compile(g, OpenXLAOptions(), {})([given])[0], exact.float())
+
+
 def test_an_option_that_xla_does_not_know_is_an_error() -> None:
     with pytest.raises(Exception, match="xla_no_such_option"):
         of_any_length(OpenXLAOptions(compiler_options={"xla_no_such_option": True}))([torch.ones(1)])

@@ -79,10 +79,14 @@ def index_put(c: Call, x: Array, indices: tuple[Array | None, ...], values: Arra
         assert mask is not None, "a mask is a tensor"
         spread = jnp.reshape(mask, mask.shape + (1,) * (x.ndim - mask.ndim))
         return jnp.where(spread, jnp.reshape(cast(values, c.dtype), ()), x)
-    key = _key(c, x, indices)
+    return _written(x, _key(c, x, indices), cast(values, c.dtype), accumulate)
+
+
+def _written(x: Array, key: tuple[Any, ...], values: Array, accumulate: bool) -> Array:
+    """The values at their places, added to what is there with ``accumulate``."""
     if not accumulate:
-        return x.at[key].set(cast(values, c.dtype), mode="drop")
-    if c.dtype is DType.bool:
+        return x.at[key].set(values, mode="drop")
+    if x.dtype == jnp.bool_:
         return x.at[key].max(values, mode="drop")
     return wide(x).at[key].add(wide(values), mode="drop")
 
@@ -118,9 +122,7 @@ def index_copy(c: Call, x: Array, dim: int, index: Array, source: Array) -> Arra
 @rule("put")
 def put(c: Call, x: Array, index: Array, source: Array, accumulate: bool = False) -> Array:
     place, values = jnp.ravel(checked(c, index, x.size)), jnp.ravel(source)
-    if accumulate:
-        return jnp.reshape(jnp.ravel(wide(x)).at[place].add(wide(values), mode="drop"), x.shape)
-    return jnp.reshape(jnp.ravel(x).at[place].set(values, mode="drop"), x.shape)
+    return jnp.reshape(_written(jnp.ravel(x), (place,), values, accumulate), x.shape)
 
 
 @rule("masked_scatter")
@@ -137,5 +139,7 @@ def masked_scatter(c: Call, x: Array, mask: Array, source: Array) -> Array:
 
 @rule("nonzero_static")
 def nonzero_static(c: Call, x: Array, size: int, fill_value: int = -1) -> Array:
+    if x.size == 0:
+        return jnp.full((size, x.ndim), fill_value, jnp.int64)
     found = jnp.nonzero(x, size=size, fill_value=fill_value)
     return jnp.stack(found, -1).astype(jnp.int64) if found else jnp.zeros((size, 0), jnp.int64)

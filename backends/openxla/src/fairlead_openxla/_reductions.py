@@ -30,15 +30,21 @@ def mean_of(x: Array, over: tuple[int, ...], *, keepdims: bool = False) -> Array
     return divided(total, constant(count_of(x, over), dtype_of(total)))
 
 
+def _addends(x: Array, dtype: DType) -> Array:
+    """The operand of a sum: f32 in f64, since XLA adds one number after the other."""
+    x = operand(x, dtype)
+    return x.astype(jnp.float64) if dtype is DType.f32 else x
+
+
 @rule("sum.dim_IntList", takes_complex=True)
 def sum_(c: Call, x: Array, dims: Any = None, keepdim: bool = False, dtype: Any = None) -> Array:
-    x = operand(x, c.dtype)
+    x = _addends(x, c.dtype)
     return jnp.sum(x, axes(dims, x.ndim), keepdims=keepdim, dtype=x.dtype)
 
 
 @rule("mean.dim")
 def mean(c: Call, x: Array, dims: Any = None, keepdim: bool = False, dtype: Any = None) -> Array:
-    x = operand(x, c.dtype)
+    x = _addends(x, c.dtype)
     return mean_of(x, axes(dims, x.ndim), keepdims=keepdim)
 
 
