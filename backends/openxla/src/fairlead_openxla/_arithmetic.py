@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from fairlead_openxla._call import Call
-from fairlead_openxla._numbers import Array, cast, jax_dtype, operand, wide
+from fairlead_openxla._numbers import Array, cast, operand, wide
 from fairlead_openxla._rules import Rule, rule
 
 __all__ = ["divided"]
@@ -206,19 +206,27 @@ def nextafter(c: Call, x: Array, y: Array) -> Array:
     return lax.nextafter(*jnp.broadcast_arrays(cast(x, c.dtype), cast(y, c.dtype)))
 
 
-def _size(x: Array) -> Array:
-    """The absolute value, without a sign: that of the least integer has no place with one, and jax never ends."""
-    return jnp.where(x < 0, -x, x).astype(jnp.dtype(f"uint{8 * x.dtype.itemsize}"))
+def _gcd(x: Array, y: Array) -> Array:
+    """Euclid's algorithm, which for the least integer, whose absolute value it is, gives what ATen's calc_gcd gives."""
+
+    def is_left(pair: tuple[Array, Array]) -> Array:
+        return jnp.any(pair[0] != 0)
+
+    def step(pair: tuple[Array, Array]) -> tuple[Array, Array]:
+        x, y = pair
+        left = x != 0
+        return jnp.where(left, lax.rem(y, jnp.where(left, x, 1)), 0), jnp.where(left, x, y)
+
+    return lax.while_loop(is_left, step, tuple(jnp.broadcast_arrays(jnp.abs(x), jnp.abs(y))))[1]
 
 
 @rule("gcd")
 def gcd(c: Call, x: Array, y: Array) -> Array:
-    x, y = _size(operand(x, c.dtype)), _size(operand(y, c.dtype))
-    return jnp.gcd(x, y).astype(jax_dtype(c.dtype))
+    return _gcd(operand(x, c.dtype), operand(y, c.dtype))
 
 
 @rule("lcm")
 def lcm(c: Call, x: Array, y: Array) -> Array:
     x, y = operand(x, c.dtype), operand(y, c.dtype)
-    shared = jnp.gcd(_size(x), _size(y)).astype(x.dtype)
-    return jnp.abs(lax.div(x, jnp.where(shared == 0, 1, shared)) * y)
+    shared = _gcd(x, y)
+    return jnp.abs(lax.div(jnp.broadcast_to(x, shared.shape), jnp.where(shared == 0, 1, shared)) * y)
