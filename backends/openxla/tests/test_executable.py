@@ -196,6 +196,21 @@ def test_the_common_divisor_of_the_least_integer_is_found_in_the_end(op: str) ->
     assert torch.equal(run(given)[0], getattr(torch, op)(*given))
 
 
+@pytest.mark.parametrize("dtype", [DType.f32, DType.f64])
+@pytest.mark.parametrize("factor", [None, 0.3])
+def test_a_product_is_rounded_before_it_is_added(dtype: DType, factor: float | None) -> None:
+    x, y, z, first, second, out = (tensor(i, 500, dtype=dtype) for i in range(6))
+    by = y if factor is None else factor
+    nodes = [
+        Node("aten.mul.Tensor", (x, by), (first,)),
+        Node("aten.mul.Tensor", (z, by), (second,)),
+        Node("aten.sub.Tensor", (first, second, 1), (out,)),
+    ]
+    a, b, c = torch.randn(3, 500, dtype=interpret.torch_dtype(dtype))
+    found = backend.compile(graph([x, y, z], nodes, out), OpenXLAOptions(), {})([a, b, c])[0]
+    assert torch.equal(found, a * (b if factor is None else factor) - c * (b if factor is None else factor))
+
+
 @pytest.mark.parametrize("op", ["sum.dim_IntList", "mean.dim"])
 def test_a_sum_is_rounded_once(op: str) -> None:
     x, out = tensor(0, 5, 5, 50), tensor(1)

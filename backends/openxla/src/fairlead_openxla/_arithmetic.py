@@ -95,7 +95,18 @@ def sub(c: Call, x: Array, y: Array, alpha: Any = 1) -> Array:
 @rule("mul.Tensor", takes_complex=True)
 def mul(c: Call, x: Array, y: Array) -> Array:
     x, y = operand(x, c.dtype), operand(y, c.dtype)
-    return x & y if x.dtype == jnp.bool_ else x * y
+    if x.dtype == jnp.bool_:
+        return x & y
+    return _multiplied(x, y) if _is_float(x) else x * y
+
+
+def _multiplied(x: Array, y: Array) -> Array:
+    """A product that is rounded: XLA has the processor multiply and add at once, so that ``a * b - b * a`` is not 0.
+
+    What is chosen where an operand is a NaN is a NaN either way; XLA does not add through a choice.
+    """
+    tensor = x if x.ndim else y
+    return jnp.where(tensor != tensor, tensor, x * y)
 
 
 def divided(x: Array, y: Array) -> Array:
