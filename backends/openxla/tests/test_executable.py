@@ -94,6 +94,15 @@ def test_memory_of_any_alignment_is_read(offset: int) -> None:
     assert torch.equal(of_any_length()([x])[0], -x)
 
 
+@pytest.mark.parametrize("order", [(1, 0, 2, 3), (2, 0, 3, 1), (3, 2, 1, 0)])
+@pytest.mark.parametrize("shape", [(5, 3, 1, 1), (1, 4, 1, 2), (0, 1, 2, 1), (1, 1, 1, 1)])
+def test_dimensions_of_one_may_have_any_stride(shape: tuple[int, ...], order: tuple[int, ...]) -> None:
+    given = torch.randn(shape).permute(order)
+    x, out = tensor(0, *given.shape), tensor(1, *given.shape)
+    run = backend.compile(graph([x], [Node("aten.neg.default", (x,), (out,))], out), OpenXLAOptions(), {})
+    assert torch.equal(run([given])[0], -given)
+
+
 def test_a_result_that_is_an_input_is_a_copy_of_it() -> None:
     x, same, viewed = tensor(0, 4), tensor(1, 4), tensor(2, 2, 2)
     nodes = [Node("aten.clone.default", (x, None), (same,)), Node("aten.view.default", (x, (2, 2)), (viewed,))]

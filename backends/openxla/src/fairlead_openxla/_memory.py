@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import itertools
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -67,7 +69,15 @@ def imported(tensor: torch.Tensor) -> Array:
     """A tensor as an array over its memory, or over a copy: of strides, and of addresses that are not aligned."""
     if tensor.dtype.is_complex:
         tensor = tensor.resolve_conj()
-    return _IMPORT(tensor.resolve_neg().contiguous())
+    return _IMPORT(_row_major(tensor.resolve_neg().contiguous()))
+
+
+def _row_major(tensor: torch.Tensor) -> torch.Tensor:
+    """A contiguous tensor with the strides of its shape: torch leaves any to a dimension of one, by which XLA goes."""
+    if 1 not in tensor.shape:
+        return tensor
+    steps = itertools.accumulate(reversed(tensor.shape[1:]), operator.mul, initial=1)
+    return tensor.as_strided(tensor.shape, tuple(steps)[::-1])
 
 
 def exported(array: Array) -> torch.Tensor:

@@ -132,7 +132,7 @@ def var_mean(c: Call, x: Array, dims: Any = None, correction: Any = None, keepdi
 
 @rule("linalg_vector_norm")
 def vector_norm(c: Call, x: Array, order: Any = 2, dims: Any = None, keepdim: bool = False, dtype: Any = None) -> Array:
-    return norm_of(jnp.abs(operand(x, c.dtype)), float(order), axes(dims, x.ndim), keepdim)
+    return norm_of(jnp.abs(_addends(x, c.dtype)), float(order), axes(dims, x.ndim), keepdim)
 
 
 def norm_of(size: Array, order: float, over: tuple[int, ...], keepdim: bool) -> Array:
