@@ -175,6 +175,13 @@ def test_a_quotient_is_rounded_once(divisor: float | torch.Tensor) -> None:
     assert torch.equal(run([given, divisor][: len(inputs)])[0], given / divisor)
 
 
+def test_two_quotients_are_rounded_twice() -> None:
+    x, y, z, first, out = (tensor(i, 500) for i in range(5))
+    nodes = [Node("aten.div.Tensor", (x, y), (first,)), Node("aten.div.Tensor", (first, z), (out,))]
+    a, b, c = torch.randn(3, 500)
+    assert torch.equal(backend.compile(graph([x, y, z], nodes, out), OpenXLAOptions(), {})([a, b, c])[0], a / b / c)
+
+
 def test_a_half_is_rounded_between_two_ops() -> None:
     x, y, z = (tensor(i, 300, dtype=DType.bf16) for i in range(3))
     nodes = [Node("aten.mul.Tensor", (x, 1.37), (y,)), Node("aten.mul.Tensor", (y, 2.71), (z,))]

@@ -9,7 +9,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
-from fairlead_openxla._arithmetic import divided
+from fairlead_openxla._arithmetic import divided, multiplied
 from fairlead_openxla._call import Call
 from fairlead_openxla._exponentials import sigmoid
 from fairlead_openxla._numbers import Array, cast, constant, dtype_of, operand, wide
@@ -177,7 +177,7 @@ def _of_result(slope: Callable[[Array], Array]) -> Rule:
 
 
 rule("sigmoid_backward")(_of_result(lambda y: (1 - y) * y))
-rule("tanh_backward")(_of_result(lambda y: 1 - y * y))
+rule("tanh_backward")(_of_result(lambda y: 1 - multiplied(y, y)))
 
 
 @rule("native_dropout_backward")

@@ -12,7 +12,7 @@ from fairlead_openxla._call import Call
 from fairlead_openxla._numbers import Array, cast, operand, wide
 from fairlead_openxla._rules import Rule, rule
 
-__all__ = ["divided"]
+__all__ = ["divided", "multiplied"]
 
 
 def _is_float(x: Array) -> bool:
@@ -97,16 +97,17 @@ def mul(c: Call, x: Array, y: Array) -> Array:
     x, y = operand(x, c.dtype), operand(y, c.dtype)
     if x.dtype == jnp.bool_:
         return x & y
-    return _multiplied(x, y) if _is_float(x) else x * y
+    return multiplied(x, y) if _is_float(x) else x * y
 
 
-def _multiplied(x: Array, y: Array) -> Array:
-    """A product that is rounded: XLA has the processor multiply and add at once, so that ``a * b - b * a`` is not 0.
+def multiplied(x: Array, y: Array) -> Array:
+    """A product that is rounded: XLA has the processor multiply and add at once, so that ``a * b - b * a`` is not 0."""
+    return _apart(x * y, x if x.ndim else y)
 
-    What is chosen where an operand is a NaN is a NaN either way; XLA does not add through a choice.
-    """
-    tensor = x if x.ndim else y
-    return jnp.where(tensor != tensor, tensor, x * y)
+
+def _apart(result: Array, tensor: Array) -> Array:
+    """The result, by a choice that XLA does not look through; it is a NaN where the operand ``tensor`` is one."""
+    return jnp.where(tensor != tensor, tensor, result)
 
 
 def divided(x: Array, y: Array) -> Array:
@@ -117,7 +118,9 @@ def divided(x: Array, y: Array) -> Array:
 
 @rule("div.Tensor")
 def div(c: Call, x: Array, y: Array) -> Array:
-    return divided(operand(x, c.dtype), operand(y, c.dtype))
+    """Apart from the next: XLA would divide ``(x / y) / z`` once, by a product."""
+    x = operand(x, c.dtype)
+    return _apart(divided(x, operand(y, c.dtype)), x)
 
 
 @rule("div.Tensor_mode")
