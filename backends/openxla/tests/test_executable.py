@@ -88,6 +88,13 @@ def test_an_integer_that_is_divided_by_zero_is_an_error() -> None:
         run([torch.tensor([7, 7]), torch.tensor([2, 0])])
 
 
+def test_a_dimension_that_is_not_there_is_an_error() -> None:
+    x, out = tensor(0, 2, 3), tensor(1, 2, 3)
+    g = graph([x], [Node("aten._softmax.default", (x, 7, False), (out,))], out)
+    with pytest.raises(IndexError, match="no dimension 7 of 2"):
+        backend.compile(g, OpenXLAOptions(), {})
+
+
 @pytest.mark.parametrize("offset", [0, 1, 3])
 def test_memory_of_any_alignment_is_read(offset: int) -> None:
     x = torch.randn(64)[offset : offset + 5]

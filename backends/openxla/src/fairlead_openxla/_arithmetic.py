@@ -8,6 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
+from fairlead.ir import Node
 from fairlead_openxla._call import Call
 from fairlead_openxla._numbers import Array, cast, operand, wide
 from fairlead_openxla._rules import Rule, rule
@@ -123,7 +124,11 @@ def div(c: Call, x: Array, y: Array) -> Array:
     return _apart(divided(x, operand(y, c.dtype)), x)
 
 
-@rule("div.Tensor_mode")
+def _unknown_mode(node: Node) -> str | None:
+    return None if node.args[2] in (None, "floor", "trunc") else f"a division that is rounded by {node.args[2]!r}"
+
+
+@rule("div.Tensor_mode", unless=_unknown_mode)
 def div_mode(c: Call, x: Array, y: Array, mode: str | None) -> Array:
     x, y = operand(x, c.dtype), operand(y, c.dtype)
     if mode is None:

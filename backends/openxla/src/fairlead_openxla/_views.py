@@ -19,7 +19,10 @@ __all__ = ["axis", "axes"]
 
 def axis(dim: int, rank: int) -> int:
     """A dimension counted from the front; a 0-d tensor has one, as everywhere in ATen."""
-    return dim % max(rank, 1)
+    count = max(rank, 1)
+    if not -count <= dim < count:
+        raise IndexError(f"there is no dimension {dim} of {rank}")
+    return dim % count
 
 
 def axes(dims: Any, rank: int, *, empty_is_all: bool = True) -> tuple[int, ...]:
@@ -27,7 +30,7 @@ def axes(dims: Any, rank: int, *, empty_is_all: bool = True) -> tuple[int, ...]:
     if dims is None or (empty_is_all and not isinstance(dims, int) and not dims):
         return tuple(range(rank))
     named = (dims,) if isinstance(dims, int) else dims
-    return tuple(axis(d, rank) for d in named) if rank else ()
+    return tuple(axis(d, rank) for d in named)[:rank]
 
 
 @rule("view", "reshape", "_unsafe_view", takes_complex=True)
