@@ -14,8 +14,8 @@ __all__ = ["ROOT", "environment", "gigabytes"]
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "build" / "matrix"
-WHEELS = ("core", "backends/onnx", "backends/inductor", "backends/onnxrt", "backends/openvino")
-NEEDS = ("numpy", "transformers", "onnxruntime", "onnx-ir", "openvino", "pytest", "hypothesis", "expecttest",
+WHEELS = ("core", "backends/onnx", "backends/inductor", "backends/onnxrt", "backends/openvino", "backends/openxla")
+NEEDS = ("numpy", "transformers", "onnxruntime", "onnx-ir", "openvino", "jax", "pytest", "hypothesis", "expecttest",
          "hatchling", "editables", "msgspec", "pluggy", "rich", "safetensors", "typer", "ml_dtypes")  # fmt: skip
 """What the wheels and their tests use beside torch."""
 
@@ -34,13 +34,16 @@ _SDK = ("nvidia", "cuda", "triton")
 
 
 def environment(version: str) -> Path:
-    """The Python of an environment with this release of torch, made at the first call; this one where it has it."""
+    """The Python of an environment with this release of torch; this one where it has it.
+
+    It is made at the first call, and anew when what it holds has changed.
+    """
     if metadata.version("torch").startswith(f"{version}."):
         return Path(sys.executable)
     folder = FOLDER / version
     python = folder / "bin" / "python"
-    ready = folder / "ready"
-    if ready.exists():
+    ready, content = folder / "ready", "\n".join((*WHEELS, *NEEDS))
+    if ready.exists() and ready.read_text() == content:
         return python
     _run(sys.executable, "-m", "venv", "--clear", str(folder))
     _pip(python, "packaging", *NEEDS)
@@ -50,7 +53,7 @@ def environment(version: str) -> Path:
     site = _run(str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip()
     write_stand_ins(Path(site))
     _pip(python, "--no-deps", "--no-build-isolation", *(f"--editable={ROOT / w}" for w in WHEELS), constrained=False)
-    ready.touch()
+    ready.write_text(content)
     return python
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-BACKENDS = ("eager", "inductor", "onnxrt", "openvino")
+BACKENDS = ("eager", "inductor", "onnxrt", "openvino", "openxla")
 
 
 @pytest.fixture(params=BACKENDS)

@@ -16,7 +16,7 @@ from torch.utils.checkpoint import checkpoint
 import fairlead
 from fairlead.placement import Why
 
-SMALL = ("eager", "onnxrt", "openvino")
+SMALL = ("eager", "onnxrt", "openvino", "openxla")
 """The backends that compile in a moment."""
 
 RELEASE = ".".join(torch.__version__.split(".")[:2])

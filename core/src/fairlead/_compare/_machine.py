@@ -12,7 +12,7 @@ from fairlead._compare._data import Machine
 
 __all__ = ["describe"]
 
-PACKAGES = ("torch", "transformers", "onnxruntime", "onnx-ir", "openvino")
+PACKAGES = ("torch", "transformers", "onnxruntime", "onnx-ir", "openvino", "jax")
 
 
 def describe() -> Machine:
