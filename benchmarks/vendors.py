@@ -207,16 +207,17 @@ def _empty_outputs(job: CompileJob) -> list[torch.Tensor]:
 
 def _bound_session(job: CompileJob, inputs: Sequence[Any]) -> tuple[Call, list[torch.Tensor]]:
     from fairlead_onnxrt import OnnxRuntimeOptions
-    from fairlead_onnxrt._session import as_ort_value, open_session
+    from fairlead_onnxrt._session import as_ort_value, model_file, open_session
 
-    opened = open_session(job.graph, OnnxRuntimeOptions(), job.constants)
+    file = model_file(job.graph, job.constants)
+    opened = open_session(job.graph, file, OnnxRuntimeOptions(), job.constants)
     outputs = _empty_outputs(job)
     binding = opened.session.io_binding()
-    passed = [name for i, name in enumerate(opened.lowered.inputs) if i not in job.constants]
+    passed = [name for i, name in enumerate(file.inputs) if i not in job.constants]
     for name, tensor in zip(passed, inputs, strict=True):
         if name is not None:
             binding.bind_ortvalue_input(name, as_ort_value(tensor))
-    for name, tensor in zip(opened.lowered.outputs, outputs, strict=True):
+    for name, tensor in zip(file.outputs, outputs, strict=True):
         binding.bind_ortvalue_output(name, as_ort_value(tensor))
     # The weights live as long as what the lambda refers to.
     return lambda: opened.session.run_with_iobinding(binding), outputs
@@ -226,9 +227,9 @@ def _bound_request(job: CompileJob, inputs: Sequence[Any]) -> tuple[Call, list[t
     from openvino._pyopenvino import InferRequest
 
     from fairlead_openvino import OpenVINOOptions
-    from fairlead_openvino._compiled import compile_graph, ov_tensor
+    from fairlead_openvino._compiled import compile_file, model_file, ov_tensor
 
-    compiled = compile_graph(job.graph, OpenVINOOptions(), job.constants)
+    compiled = compile_file(job.graph, model_file(job.graph), OpenVINOOptions(), job.constants)
     outputs = _empty_outputs(job)
     request = compiled.model.create_infer_request()
     passed = [port for i, port in enumerate(compiled.inputs) if i not in job.constants]

@@ -18,7 +18,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"backend", "numpy"}),
     frozenset({"_settings", "_plugins", "hooks"}),
     frozenset({"_contract", "_registry", "registry", "_options", "_hook_calls", "passes"}),
-    frozenset({"placement", "_placement_table", "partition", "interpret", "_signatures", "_eager"}),
+    frozenset({"placement", "_placement_table", "partition", "interpret", "_signatures", "_eager", "artifacts"}),
     frozenset({"_failures", "_program", "_results", "_capture", "_compile"}),
     frozenset({"_arguments", "_handle", "_user", "torch", "__init__"}),
     frozenset({"_models", "_compare", "_page", "_cli", "__main__"}),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from fairlead.backend import API_VERSION, Capabilities, NoOptions, Probe, Support
+from fairlead.backend import API_VERSION, Capabilities, Executable, NoOptions, Probe, Support
 from fairlead.ir import Graph, Node
 
 if TYPE_CHECKING:
@@ -53,6 +53,16 @@ class EagerBackend:
         from fairlead.interpret import to_fx
 
         return EagerExecutable(to_fx(graph).forward)
+
+    def dump(self, executable: Executable, /) -> bytes:
+        """Nothing: the graph is all that there is."""
+        return b""
+
+    def load(
+        self, data: bytes, graph: Graph, options: NoOptions, constants: Mapping[int, torch.Tensor], /
+    ) -> EagerExecutable:
+        """The graph as a torch function."""
+        return self.compile(graph, options, constants)
 
 
 backend = EagerBackend()

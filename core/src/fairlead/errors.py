@@ -26,6 +26,10 @@
     │   ├── RunError                    FL503  the backend raised while running
     │   ├── ResultError                 FL504  the backend returned something else than declared
     │   └── InterpretError              FL505  the NumPy interpreter lacks an op, or an op refuses its operands
+    ├── ArtifactError
+    │   ├── ArtifactFormatError         FL801  bytes that are no artifact, are damaged, or signed by somebody else
+    │   ├── ArtifactMismatchError       FL802  an artifact of another SDK, machine, option, graph or weight
+    │   └── ArtifactUnsupportedError    FL803  the backend does not store what it compiles
     ├── IRError
     │   ├── IRFormatError               FL601  a file or text that is not well-formed IR
     │   ├── IRVersionError              FL602  written by a newer, unknown version
@@ -45,6 +49,10 @@ from typing import ClassVar
 
 __all__ = [
     "ArgumentError",
+    "ArtifactError",
+    "ArtifactFormatError",
+    "ArtifactMismatchError",
+    "ArtifactUnsupportedError",
     "BackendConflictError",
     "BackendContractError",
     "BackendImportError",
@@ -238,6 +246,28 @@ class InterpretError(ExecutionError):
     """An op that the NumPy interpreter has no meaning for, or that refuses its operands."""
 
     code = "FL505"
+
+
+class ArtifactError(FairleadError):
+    """Something is wrong with a stored executable; see `fairlead.artifacts`."""
+
+
+class ArtifactFormatError(ArtifactError):
+    """Bytes that are no artifact, are damaged, were signed with another secret, or that the backend cannot load."""
+
+    code = "FL801"
+
+
+class ArtifactMismatchError(ArtifactError):
+    """An artifact that was made for another SDK, machine, option, graph or weight than those at hand."""
+
+    code = "FL802"
+
+
+class ArtifactUnsupportedError(ArtifactError):
+    """The backend does not store what it compiles."""
+
+    code = "FL803"
 
 
 class IRError(FairleadError):

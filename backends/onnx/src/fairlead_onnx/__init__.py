@@ -10,7 +10,8 @@ every graph input stays an input of the ONNX model, and a backend binds the cons
 True
 """
 
+from fairlead_onnx._file import ModelFile
 from fairlead_onnx._lower import Lowered, lower, supports
 from fairlead_onnx._target import Target
 
-__all__ = ["Lowered", "Target", "lower", "supports"]
+__all__ = ["Lowered", "ModelFile", "Target", "lower", "supports"]

@@ -27,6 +27,7 @@ from fairlead_onnx import (  # noqa: F401 - each enters its rules
     _views,
 )
 from fairlead_onnx._call import Call
+from fairlead_onnx._file import ModelFile
 from fairlead_onnx._rules import RULES
 from fairlead_onnx._target import Target
 from fairlead_onnx._writer import ONNX_DTYPES, Declined, Ref, Writer, computed
@@ -59,12 +60,12 @@ class Lowered:
 
         externalize(self.model, [name for i in indices if (name := self.inputs[i]) is not None])
 
-    def to_bytes(self) -> bytes:
-        """The model as the bytes of an ONNX file."""
+    def file(self) -> ModelFile:
+        """The model as the bytes of an ONNX file, with the names that lead from the graph into it."""
         import onnx_ir
 
         data: bytes = onnx_ir.serde.serialize_model(self.model).SerializeToString()
-        return data
+        return ModelFile(data, self.inputs, self.outputs)
 
 
 def supports(node: Node, *, target: Target) -> Support:

@@ -50,3 +50,19 @@ class OnnxRuntimeBackend:
         from fairlead_onnxrt._executable import SessionExecutable
 
         return SessionExecutable(graph, options, constants)
+
+    def dump(self, executable: Executable, /) -> bytes:
+        """The graph as lowered, without its weights: ONNX Runtime optimizes it anew where it is loaded."""
+        from fairlead_onnxrt._executable import SessionExecutable
+
+        assert isinstance(executable, SessionExecutable)
+        return executable.file.to_bytes()
+
+    def load(
+        self, data: bytes, graph: Graph, options: OnnxRuntimeOptions, constants: Mapping[int, torch.Tensor], /
+    ) -> Executable:
+        """The executable of a graph that was lowered before."""
+        from fairlead_onnx import ModelFile
+        from fairlead_onnxrt._executable import SessionExecutable
+
+        return SessionExecutable(graph, options, constants, ModelFile.from_bytes(data))

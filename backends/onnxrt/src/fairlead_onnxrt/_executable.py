@@ -13,8 +13,9 @@ from onnxruntime.capi import _pybind_state as ort
 
 from fairlead.ir import DType, Graph, ScalarType
 from fairlead.ir.dims import evaluator
+from fairlead_onnx import ModelFile
 from fairlead_onnxrt._options import OnnxRuntimeOptions
-from fairlead_onnxrt._session import Session, open_session
+from fairlead_onnxrt._session import Session, model_file, open_session
 
 __all__ = ["SessionExecutable"]
 
@@ -83,26 +84,30 @@ class _Signature:
 
 
 class SessionExecutable:
-    """A graph as a session. ``baked`` are the inputs whose tensors the session holds."""
+    """A graph as a session. ``baked`` are the inputs whose tensors the session holds, ``file`` what it was loaded from.
+
+    Lowers the graph where it is not given the ``file``.
+    """
 
     fresh_outputs = True
 
-    def __init__(self, graph: Graph, options: OnnxRuntimeOptions, constants: Mapping[int, torch.Tensor]) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        options: OnnxRuntimeOptions,
+        constants: Mapping[int, torch.Tensor],
+        file: ModelFile | None = None,
+    ) -> None:
         self.baked = frozenset(constants)
+        self.file = model_file(graph, constants) if file is None else file
         self._graph = graph
         self._options = options
-        self._constants = dict(constants)
-        self._open()
-
-    def _open(self) -> None:
-        session = open_session(self._graph, self._options, self._constants)
-        signature = _signature(self._graph, session.lowered.inputs, session.lowered.outputs, self.baked)
-        self._runs = _Runs(session, signature)
+        self.refit(constants)
 
     def refit(self, constants: Mapping[int, torch.Tensor], /) -> None:
         """Load the session again: ONNX Runtime packs weights, so that new values in place are not enough."""
-        self._constants = dict(constants)
-        self._open()
+        session = open_session(self._graph, self.file, self._options, constants)
+        self._runs = _Runs(session, _signature(self._graph, self.file, self.baked))
 
     def __call__(self, inputs: Sequence[Any], /) -> list[torch.Tensor]:
         return self._runs(inputs)
@@ -181,13 +186,13 @@ class _Binding:
         return outputs
 
 
-def _signature(graph: Graph, names: Sequence[str | None], outputs: Sequence[str], baked: frozenset[int]) -> _Signature:
+def _signature(graph: Graph, file: ModelFile, baked: frozenset[int]) -> _Signature:
     passed = [i for i in range(len(graph.inputs)) if i not in baked]
     position = {index: at for at, index in enumerate(passed)}
-    specs = tuple(_input(graph, i, names[i]) for i in passed)
+    specs = tuple(_input(graph, i, file.inputs[i]) for i in passed)
     results = tuple(
         _output(name, value.tensor.dtype, value.tensor.shape)
-        for name, value in zip(outputs, graph.output_values(), strict=True)
+        for name, value in zip(file.outputs, graph.output_values(), strict=True)
     )
     dynamic = any(o.shape is None for o in results)
     symbols = tuple((s.name, position[s.source[0]], s.source[1]) for s in graph.symbols) if dynamic else ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,11 +10,11 @@ import onnxruntime
 import torch
 
 from fairlead.ir import DType, Graph
-from fairlead_onnx import Lowered, lower
+from fairlead_onnx import ModelFile, lower
 from fairlead_onnxrt._options import OnnxRuntimeOptions
 from fairlead_onnxrt._target import TARGET
 
-__all__ = ["Session", "open_session"]
+__all__ = ["Session", "model_file", "open_session"]
 
 _LEVELS = {
     "disabled": onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL,
@@ -27,29 +27,35 @@ _ERRORS_ONLY = 3
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A session, the names of its inputs by input of the graph, and everything that its memory depends on."""
+    """A session, and everything that its memory depends on."""
 
     session: onnxruntime.InferenceSession
-    lowered: Lowered
     weights: tuple[object, ...]
 
 
-def open_session(graph: Graph, options: OnnxRuntimeOptions, constants: Mapping[int, torch.Tensor]) -> Session:
-    """Lower the graph and load it, the tensors of ``constants`` being its initializers."""
+def model_file(graph: Graph, constants: Iterable[int]) -> ModelFile:
+    """The graph lowered for ONNX Runtime; the inputs that are constants are initializers outside of the file."""
     lowered = lower(graph, target=TARGET)
     lowered.externalize(constants)
-    tensors = {name: constants[i].detach().contiguous() for i in constants if (name := lowered.inputs[i]) is not None}
+    return lowered.file()
+
+
+def open_session(
+    graph: Graph, file: ModelFile, options: OnnxRuntimeOptions, constants: Mapping[int, torch.Tensor]
+) -> Session:
+    """Load the file of the graph, the tensors of ``constants`` being its initializers."""
+    tensors = {name: constants[i].detach().contiguous() for i in constants if (name := file.inputs[i]) is not None}
     values = {name: as_ort_value(t) for name, t in tensors.items()}
     settings = _settings(options)
     if values:
         settings.add_external_initializers(list(values), list(values.values()))
     session = onnxruntime.InferenceSession(
-        lowered.to_bytes(),
+        file.model,
         settings,
         providers=list(options.providers),
         disabled_optimizers=[*options.disabled_optimizers, *(_SINGLE_FUSIONS if _has_doubles(graph) else ())],
     )
-    return Session(session, lowered, (tensors, values))
+    return Session(session, (tensors, values))
 
 
 _SINGLE_FUSIONS = ("MatMulScaleFusion", "LayerNormFusion", "SimplifiedLayerNormFusion")

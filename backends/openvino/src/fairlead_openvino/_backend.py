@@ -53,3 +53,19 @@ class OpenVINOBackend:
         from fairlead_openvino._executable import ModelExecutable
 
         return ModelExecutable(graph, options, constants)
+
+    def dump(self, executable: Executable, /) -> bytes:
+        """The graph as lowered, without its weights: OpenVINO compiles it anew where it is loaded."""
+        from fairlead_openvino._executable import ModelExecutable
+
+        assert isinstance(executable, ModelExecutable)
+        return executable.file.to_bytes()
+
+    def load(
+        self, data: bytes, graph: Graph, options: OpenVINOOptions, constants: Mapping[int, torch.Tensor], /
+    ) -> Executable:
+        """The executable of a graph that was lowered before."""
+        from fairlead_onnx import ModelFile
+        from fairlead_openvino._executable import ModelExecutable
+
+        return ModelExecutable(graph, options, constants, ModelFile.from_bytes(data))

@@ -14,13 +14,13 @@ import torch
 from openvino.op import Constant
 
 from fairlead.ir import Graph
-from fairlead_onnx import lower
+from fairlead_onnx import ModelFile, lower
 from fairlead_openvino._options import OpenVINOOptions
 from fairlead_openvino._ranges import largest, largest_that_fits
 from fairlead_openvino._snippets import crashes_tokenizer
 from fairlead_openvino._target import TARGET
 
-__all__ = ["Compiled", "compile_graph", "evaluable", "ov_tensor"]
+__all__ = ["Compiled", "compile_file", "evaluable", "model_file", "ov_tensor"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +42,21 @@ def _core() -> openvino.Core:
     return openvino.Core()
 
 
-def compile_graph(graph: Graph, options: OpenVINOOptions, constants: Mapping[int, torch.Tensor]) -> Compiled:
-    """Lower the graph, read it, and put the tensors of ``constants`` in the places of its inputs."""
-    lowered = lower(graph, target=TARGET)
-    model = _core().read_model(lowered.to_bytes(), b"")
+def model_file(graph: Graph) -> ModelFile:
+    """The graph lowered for OpenVINO."""
+    return lower(graph, target=TARGET).file()
+
+
+def compile_file(
+    graph: Graph, file: ModelFile, options: OpenVINOOptions, constants: Mapping[int, torch.Tensor]
+) -> Compiled:
+    """Read the file of the graph, and put the tensors of ``constants`` in the places of its inputs."""
+    model = _core().read_model(file.model, b"")
     parameters = {p.get_friendly_name(): p for p in model.get_parameters()}
     weights: list[object] = []
     fits = largest_that_fits(graph)
     for index, tensor in constants.items():
-        parameter = parameters.pop(lowered.inputs[index] or "", None)
+        parameter = parameters.pop(file.inputs[index] or "", None)
         if parameter is None:
             continue
         held = tensor.detach().contiguous()
@@ -68,10 +74,9 @@ def compile_graph(graph: Graph, options: OpenVINOOptions, constants: Mapping[int
         compiled,
         model,
         tuple(
-            inputs.get(name) if name is not None and i not in constants else None
-            for i, name in enumerate(lowered.inputs)
+            inputs.get(name) if name is not None and i not in constants else None for i, name in enumerate(file.inputs)
         ),
-        tuple(outputs[name] for name in lowered.outputs),
+        tuple(outputs[name] for name in file.outputs),
         tuple(weights),
     )
 

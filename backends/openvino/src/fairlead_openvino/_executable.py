@@ -13,7 +13,8 @@ from openvino._pyopenvino import InferRequest
 
 from fairlead.ir import DType, Graph, ScalarType, Type
 from fairlead.ir.dims import evaluator
-from fairlead_openvino._compiled import Compiled, compile_graph, evaluable, ov_tensor
+from fairlead_onnx import ModelFile
+from fairlead_openvino._compiled import Compiled, compile_file, evaluable, model_file, ov_tensor
 from fairlead_openvino._options import OpenVINOOptions
 from fairlead_openvino._ranges import largest, largest_that_fits
 
@@ -75,19 +76,29 @@ class _Signature:
 
 
 class ModelExecutable:
-    """A graph as a compiled model. ``baked`` are the inputs whose tensors the model holds."""
+    """A graph as a compiled model. ``baked`` are the inputs whose tensors the model holds, ``file`` what it is made of.
+
+    Lowers the graph where it is not given the ``file``.
+    """
 
     fresh_outputs = True
 
-    def __init__(self, graph: Graph, options: OpenVINOOptions, constants: Mapping[int, torch.Tensor]) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        options: OpenVINOOptions,
+        constants: Mapping[int, torch.Tensor],
+        file: ModelFile | None = None,
+    ) -> None:
         self.baked = frozenset(constants)
+        self.file = model_file(graph) if file is None else file
         self._graph = graph
         self._options = options
         self.refit(constants)
 
     def refit(self, constants: Mapping[int, torch.Tensor], /) -> None:
         """Compile again: OpenVINO packs weights, so that new values in place are not enough."""
-        compiled = compile_graph(self._graph, self._options, constants)
+        compiled = compile_file(self._graph, self.file, self._options, constants)
         self._runs = _Runs(compiled, _signature(self._graph, compiled, self.baked))
 
     def __call__(self, inputs: Sequence[Any], /) -> list[torch.Tensor]:
