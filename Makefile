@@ -9,10 +9,12 @@ LEVEL ?= L4
 SEED ?=
 JUDGED := eager inductor onnxrt openvino openxla
 REACHED := eager onnxrt openvino openxla
+ON_GPU := eager inductor
+DEVICE ?= cpu
 SAMPLED := inductor
 SAMPLE := 8/16
 
-.PHONY: help setup test lint unit inference demo bench conform matrix pack zoo mutants fix api docs vendor wheels clean
+.PHONY: help setup test lint unit gpu inference demo bench conform matrix pack zoo mutants fix api docs vendor wheels clean
 .DEFAULT_GOAL := help
 
 help:    ## list the targets
@@ -34,12 +36,16 @@ demo: .venv/.ready    ## compare real models through every backend that is ready
 bench: .venv/.ready    ## the measurements behind the numbers in the documentation
 	$(BIN)/python benchmarks/compare.py
 
+gpu: .venv/.ready    ## on a machine with a CUDA device: the tests that need one, and conformance on it
+	$(BIN)/python -m pytest -q -m gpu $(WHEELS) tests
+	$(MAKE) conform DEVICE=cuda JUDGED="$(ON_GPU)"
+
 inference: .venv/.ready    ## core inference on each of our backends that has reached it; a sample on those that compile for long
 	$(MAKE) conform LEVEL=L1 JUDGED="$(REACHED)" SEED=0
 	for b in $(SAMPLED); do $(BIN)/fairlead-conformance run $$b --level L1 --shard $(SAMPLE) --seed 0 --report reports/$$b-sample || exit 1; done
 
 conform: .venv/.ready    ## the conformance suite on each of our backends, in full or to LEVEL; reports in reports/
-	failed=; for b in $(JUDGED); do $(BIN)/fairlead-conformance run $$b --level $(LEVEL) $(SEED:%=--seed %) --report reports/$$b || failed="$$failed $$b"; done; \
+	failed=; for b in $(JUDGED); do $(BIN)/fairlead-conformance run $$b --level $(LEVEL) $(SEED:%=--seed %) --device $(DEVICE) --report reports/$$b || failed="$$failed $$b"; done; \
 	$(BIN)/fairlead-conformance scoreboard $(JUDGED:%=reports/%) -o reports/site; \
 	[ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
 

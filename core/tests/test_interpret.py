@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead.errors import IRFormatError
-from fairlead.interpret import in_clean_thread, restride, run, to_fx
+from fairlead.interpret import _attention, in_clean_thread, restride, run, to_fx
 from fairlead.ir import (
     Argument,
     Complex,
@@ -216,6 +216,22 @@ def test_attention_takes_rows_that_are_not_dense() -> None:
     with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
         wanted = torch.nn.functional.scaled_dot_product_attention(*given)
     torch.testing.assert_close(run(verify(graph), given)[0], wanted)
+
+
+@pytest.mark.parametrize(("heads", "causal", "is_masked"), [(4, False, False), (2, True, False), (2, False, True)])
+def test_attention_in_steps_is_that_of_the_cpus_kernel(heads: int, causal: bool, is_masked: bool) -> None:
+    """Other devices have no kernel that keeps what the CPU's keeps for its backward."""
+    q, grad = torch.randn(2, 2, 4, 5, 8).unbind(0)
+    k, v = torch.randn(2, 2, heads, 7, 8).unbind(0)
+    mask = torch.randn(5, 7) if is_masked else None
+    ops: Any = torch.ops.aten
+    out, lse = ops._scaled_dot_product_flash_attention_for_cpu(q, k, v, 0.0, causal, attn_mask=mask, scale=0.3)
+    gradients = ops._scaled_dot_product_flash_attention_for_cpu_backward(
+        grad, q, k, v, out, lse, 0.0, causal, attn_mask=mask, scale=0.3
+    )
+    torch.testing.assert_close(_attention.attention(q, k, v, mask, causal, 0.3), (out, lse))
+    found = _attention.attention_backward(grad, q, k, v, out, lse, mask, causal, 0.3)
+    torch.testing.assert_close(found, tuple(gradients))
 
 
 def test_an_op_that_reads_memory_gets_the_strides_it_was_captured_with() -> None:

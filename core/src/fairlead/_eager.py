@@ -42,7 +42,8 @@ class EagerBackend:
             import torch
         except ImportError as error:
             return Probe(ok=False, reason=f"torch is not installed ({error})")
-        return Probe(ok=True, devices=("cpu",), versions={"torch": torch.__version__})
+        devices = ("cpu", "cuda") if torch.cuda.device_count() else ("cpu",)
+        return Probe(ok=True, devices=devices, versions={"torch": torch.__version__})
 
     def supports(self, node: Node, /) -> Support:
         """Everything: the node was captured from torch."""

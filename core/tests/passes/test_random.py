@@ -7,7 +7,7 @@ import torch
 
 from fairlead._torch_types import TORCH_DTYPES
 from fairlead.interpret import run
-from fairlead.ir import DType, Graph, Kind, Value
+from fairlead.ir import DType, Graph, Kind, TensorType, Value
 from fairlead.passes import draws_random_numbers, split_dropout
 
 from ._build import Builder, f32, nodes_of, rewritten, text, typed
@@ -99,3 +99,12 @@ def test_drawing_ops_are_told_from_others() -> None:
     assert draws_random_numbers("nn.bernoulli.default")
     assert not draws_random_numbers("aten.add.Tensor")
     assert not draws_random_numbers("vendor.rand.default")
+
+
+def test_a_dropout_on_another_device_is_drawn_whole() -> None:
+    """CUDA's kernel of a dropout draws other numbers than its ``bernoulli_``."""
+    b = Builder()
+    x = b.input(TensorType(DType.f32, (8,), device="cuda:0"))
+    mask = TensorType(DType.bool, (8,), device="cuda:0")
+    graph = b.graph(*b.many("aten.native_dropout.default", x, 0.5, True, to=(x.tensor, mask)))
+    assert split_dropout(graph) == graph

@@ -221,6 +221,8 @@ class Reader:
         if item in self.values:
             return self.values[item]
         meta = item.meta.get("val")
+        if meta is None:
+            return None
         return truth(meta) if isinstance(meta, torch.SymBool) else dimension(meta)
 
 
@@ -232,4 +234,5 @@ def _resolved_number(number: complex, op: str, meta: torch.Tensor) -> tuple[Argu
 
 
 def _number(value: Any) -> Argument:
-    return value if isinstance(value, bool | float) else dimension(value)
+    """A number, or nothing, which some operators give in the place of a tensor."""
+    return value if isinstance(value, bool | float | None) else dimension(value)

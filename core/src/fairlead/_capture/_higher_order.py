@@ -157,7 +157,7 @@ def _save_rng_state(reader: Reader, node: FxNode, gm: torch.fx.GraphModule) -> N
     drawn: FxNode | None = None
     for user in node.users:
         if user.args[1] == 0:
-            state = reader.typed(TensorType(DType.u8, (_STATE_BYTES[device],)))
+            state = reader.typed(TensorType(DType.u8, (_STATE_BYTES[_kind(device)],)))
             reader.values[user] = state
         else:
             drawn = user
@@ -181,11 +181,15 @@ def _overload(op: object) -> torch._ops.OpOverload:
 
 def _device_of(args: Sequence[Any], node: FxNode) -> str:
     metas = (a.meta.get("val") for a in args if isinstance(a, FxNode))
-    device = next((m.device.type for m in metas if isinstance(m, torch.Tensor)), None)
-    device = device or torch.device(node.kwargs.get("device") or "cpu").type  # type: ignore[arg-type]
-    if device not in _STATE_BYTES:
+    device = next((str(m.device) for m in metas if isinstance(m, torch.Tensor)), None)
+    device = device or str(torch.device(node.kwargs.get("device") or "cpu"))  # type: ignore[arg-type]
+    if _kind(device) not in _STATE_BYTES:
         raise Uncapturable(f"the random state of the device {device}")
     return device
+
+
+def _kind(device: str) -> str:
+    return device.partition(":")[0]
 
 
 def _drawing(

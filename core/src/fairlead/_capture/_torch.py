@@ -8,11 +8,13 @@ optimisations, not answers.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
+import torch._functorch.config
 from torch._dynamo.backends.common import aot_autograd
 from torch._guards import TracingContext
 
@@ -49,11 +51,21 @@ def aot_compile(
 ) -> Callable[..., Any]:
     """Run AOTAutograd over a Dynamo graph.
 
-    The three compilers get functional ATen graphs and return boxed callables.
+    The three compilers get functional ATen graphs and return boxed callables. Where a checkpoint draws again what it
+    drew before, the state of the generator is a tensor, and not, as CUDA has it by default, a generator that is passed
+    to the graph.
     """
-    return aot_autograd(
-        fw_compiler=forward, bw_compiler=backward, inference_compiler=inference, decompositions=table()
-    )(gm, list(inputs))
+    with _states_as_tensors():
+        return aot_autograd(
+            fw_compiler=forward, bw_compiler=backward, inference_compiler=inference, decompositions=table()
+        )(gm, list(inputs))
+
+
+def _states_as_tensors() -> contextlib.AbstractContextManager[object]:
+    config: Any = torch._functorch.config
+    option = "graphsafe_rng_functionalization"
+    patched: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
+    return config.patch({option: False}) if hasattr(config, option) else patched
 
 
 def input_sources(gm: torch.fx.GraphModule) -> tuple[InputSource, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
+from fairlead.interpret import _attention as _steps
 from fairlead.interpret._targets import Target
 
 
@@ -22,6 +23,8 @@ def _attention(
     causal: bool,
     scale: float,
 ) -> tuple[torch.Tensor, torch.Tensor]:
+    if query.device.type != "cpu":
+        return _steps.attention(query, key, value, mask, causal, scale)
     query, key, value = map(_last_contiguous, (query, key, value))
     return torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default(  # type: ignore[no-any-return]
         query, key, value, dropout, causal, attn_mask=mask, scale=scale
@@ -40,6 +43,8 @@ def _attention_backward(
     causal: bool,
     scale: float,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    if query.device.type != "cpu":
+        return _steps.attention_backward(grad, query, key, value, out, logsumexp, mask, causal, scale)
     grad, query, key, value, out = map(_last_contiguous, (grad, query, key, value, out))
     return torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward.default(  # type: ignore[no-any-return]
         grad, query, key, value, out, logsumexp, dropout, causal, attn_mask=mask, scale=scale

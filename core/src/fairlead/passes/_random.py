@@ -57,7 +57,8 @@ def split_dropout(graph: Graph) -> Graph:
     """The graph with each dropout as a mask that torch draws, and two products.
 
     Before: ``aten.native_dropout.default``. After: ``nn.bernoulli.default(size, p, dtype, device)``, whose numbers
-    equal those of eager's dropout under the same seed, because both fill a mask with ``bernoulli_(1 - p)``. Regions
+    equal those of eager's dropout under the same seed, because both fill a mask with ``bernoulli_(1 - p)``. A dropout
+    on another device than the CPU stays, and is drawn whole: torch has a kernel there that draws otherwise. Regions
     stay as they are: control flow that draws is run by torch as a whole.
     """
     return remove_dead_nodes(rewrite(graph, _dropout))
@@ -67,7 +68,7 @@ def _dropout(node: Node, emit: Emitter) -> Replacement | None:
     if node.op != "aten.native_dropout.default":
         return None
     x, p, train = node.args
-    if not isinstance(x, Value) or not isinstance(p, int | float) or train is False:
+    if not isinstance(x, Value) or not isinstance(p, int | float) or train is False or x.tensor.device != "cpu":
         return None
     type_ = msgspec.structs.replace(x.tensor, strides=None)
     mask = _mask(x.tensor, 1.0 - p, emit)
