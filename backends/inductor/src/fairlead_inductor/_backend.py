@@ -6,6 +6,7 @@ import importlib.util
 import os
 import shutil
 from collections.abc import Mapping
+from importlib import metadata
 from typing import TYPE_CHECKING, Any, Literal
 
 from fairlead.backend import API_VERSION, Capabilities, Executable, Options, Probe, Support
@@ -26,6 +27,14 @@ class InductorOptions(Options, frozen=True):
     config: dict[str, Any] = {}
 
 
+def _triton(has_gpu: bool) -> dict[str, str]:
+    """The version of the compiler for GPUs, where there are both."""
+    try:
+        return {"triton": metadata.version("triton")} if has_gpu else {}
+    except metadata.PackageNotFoundError:
+        return {}
+
+
 class InductorBackend:
     """Runs a Part through ``torch._inductor``, with composites whole, so that its own pattern matchers see them."""
 
@@ -41,10 +50,11 @@ class InductorBackend:
         import torch
 
         compiler = os.environ.get("CXX") or next(filter(shutil.which, ("g++", "clang++", "cl")), None)
-        if compiler is None and not torch.cuda.is_available():
+        has_gpu = torch.cuda.device_count() > 0  # is_available starts CUDA, which a forked child could use no more
+        if compiler is None and not has_gpu:
             return Probe(ok=False, reason="no C++ compiler is found (g++ or clang++), and no GPU")
-        devices = ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",)
-        return Probe(ok=True, devices=devices, versions={"torch": torch.__version__})
+        devices = ("cpu", "cuda") if has_gpu else ("cpu",)
+        return Probe(ok=True, devices=devices, versions={"torch": torch.__version__} | _triton(has_gpu))
 
     def supports(self, node: Node, /) -> Support:
         """What torch has, but for what Inductor's code gets wrong: it calls ATen for an op that it has no code for."""

@@ -17,6 +17,7 @@ from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 from fairlead.interpret import in_clean_thread, restride, to_fx, torch_dtype
 from fairlead.ir import DType, Graph, Node, Role, ScalarType, TensorType, Value, dims, row_major
 from fairlead_inductor._exact import exact
+from fairlead_inductor._trees import admit_thread, records
 
 if TYPE_CHECKING:
     from fairlead_inductor._backend import InductorOptions
@@ -39,12 +40,12 @@ class InductorExecutable:
     """
 
     baked: frozenset[int] = frozenset()
-    fresh_outputs = True
 
     def __init__(self, graph: Graph, options: InductorOptions) -> None:
         self._graph = graph
         casts = {"emulate_precision_casts": True} if _rounds_by_casts(graph) else {}
         self._config = {**list_mode_options(options.mode), **casts, **options.config}
+        self._is_recorded = records(self._config, _devices(graph))
         self._variants: list[_Variant] = []
         self._lock = threading.Lock()
         self._laid_out = tuple(
@@ -53,7 +54,14 @@ class InductorExecutable:
             if item.role in (Role.intermediate, Role.constant) and isinstance(item.value.type, TensorType)
         )
 
+    @property
+    def fresh_outputs(self) -> bool:
+        """Whether results have memory of their own: those of a recording are overwritten by the next replay."""
+        return not self._is_recorded
+
     def __call__(self, inputs: Sequence[Any], /) -> Sequence[Any]:
+        if self._is_recorded:
+            admit_thread()
         values = [
             inputs[index] if axis is None else inputs[index].shape[axis]
             for index, axis in (s.source for s in self._graph.symbols)
@@ -101,6 +109,12 @@ class InductorExecutable:
                 dtype=torch_dtype(type_.dtype),
                 device=type_.device,
             )
+
+
+def _devices(graph: Graph) -> set[str]:
+    """The kinds of devices that the graph's inputs and results are on."""
+    values = [*(i.value for i in graph.inputs), *(r for n in graph.nodes for r in n.results if r is not None)]
+    return {v.type.device.partition(":")[0] for v in values if isinstance(v.type, TensorType)}
 
 
 def _rounds_by_casts(graph: Graph) -> bool:

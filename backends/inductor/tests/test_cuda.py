@@ -1,0 +1,73 @@
+"""Inductor on CUDA: its options, and what its recordings leave to their caller."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+import fairlead
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.fixture
+def module() -> Any:
+    torch._dynamo.reset()
+    return nn.Sequential(nn.Linear(16, 64), nn.GELU(), nn.Linear(64, 4)).eval().cuda()
+
+
+@pytest.mark.parametrize("mode", ["reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"])
+def test_results_of_earlier_calls_are_kept_in_every_mode(module: Any, mode: str) -> None:
+    compiled = fairlead.compile(module, backend="inductor", mode=mode, fallback=())
+    inputs = [torch.randn(8, 16, device="cuda") for _ in range(6)]
+    with torch.no_grad():
+        results = [compiled(x) for x in inputs]
+        for got, x in zip(results, inputs, strict=True):
+            torch.testing.assert_close(got, module(x), rtol=1e-3, atol=1e-3)
+
+
+def test_recordings_are_replayed_in_another_thread(module: Any) -> None:
+    compiled = fairlead.compile(module, backend="inductor", mode="reduce-overhead", fallback=())
+    x = torch.randn(8, 16, device="cuda")
+    found: list[torch.Tensor] = []
+
+    def work() -> None:
+        with torch.no_grad():
+            found.extend(compiled(x) for _ in range(3))
+        torch.cuda.synchronize()
+
+    with torch.no_grad():
+        for _ in range(3):
+            compiled(x)
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    for got in found:
+        torch.testing.assert_close(got, module(x), rtol=1e-3, atol=1e-3)
+    assert len(found) == 3
+
+
+def test_recordings_learn(module: Any) -> None:
+    compiled = fairlead.compile(module, backend="inductor", mode="reduce-overhead", fallback=())
+    for _ in range(4):
+        x = torch.randn(8, 16, device="cuda")
+        compiled(x).square().sum().backward()
+        got = [p.grad.clone() for p in module.parameters()]
+        module.zero_grad()
+        module(x).square().sum().backward()
+        for mine, p in zip(got, module.parameters(), strict=True):
+            torch.testing.assert_close(mine, p.grad, rtol=1e-3, atol=1e-3)
+        module.zero_grad()
+
+
+def test_frozen_weights_are_seen_when_they_change(module: Any) -> None:
+    compiled = fairlead.compile(module, backend="inductor", options={"config": {"freezing": True}}, fallback=())
+    x = torch.randn(8, 16, device="cuda")
+    with torch.no_grad():
+        for _ in range(2):
+            torch.testing.assert_close(compiled(x), module(x), rtol=1e-3, atol=1e-3)
+            module[0].weight.mul_(1.5)
