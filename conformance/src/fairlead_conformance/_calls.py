@@ -15,9 +15,11 @@ import torch.utils.dlpack
 from fairlead.backend import Executable, Refittable
 from fairlead.interpret import in_clean_thread, torch_dtype
 from fairlead.ir import Graph, dims
-from fairlead_conformance._inputs import copied, copies
+from fairlead_conformance._device import generators, home, onto, restored, settle
+from fairlead_conformance._device_names import kind_of
+from fairlead_conformance._inputs import copies
 from fairlead_conformance._observation import Failed, Observation
-from fairlead_conformance._oracle import Expected, Reference, compare
+from fairlead_conformance._oracle import Expected, Reference, adds_in_any_order, compare
 from fairlead_conformance._status import Status
 from fairlead_conformance._subject import Subject
 from fairlead_conformance._witness import Witness, changed, state
@@ -28,10 +30,10 @@ _SEED = 0x5EED
 
 
 class _Call:
-    """One call: what went in, what came out, and copies of both as they were."""
+    """One call: what went in and what came out, on the device, and copies of both on the CPU as they were."""
 
-    def __init__(self, inputs: Sequence[Any]) -> None:
-        self.inputs = copies(inputs)
+    def __init__(self, inputs: Sequence[Any], device: str) -> None:
+        self.inputs = copies(inputs, device)
         self.before = copies(inputs)
         self.results: list[torch.Tensor] = []
         self.kept: list[torch.Tensor] = []
@@ -46,16 +48,20 @@ class Checked:
         self._reference = reference
         self._subject = subject
         self._seen = seen
-        self._witness = Witness(graph, subject.capabilities, thorough=_is_drawn_by_lot(graph, subject.seed))
+        self._device = subject.place
+        self._witness = Witness(
+            graph, subject.capabilities, kind_of(self._device), thorough=_is_drawn_by_lot(graph, subject.seed)
+        )
 
     def check(self, inputs: Sequence[Sequence[Any]]) -> None:
         """Call with each of these inputs, and with the first ones twice again. Raises `Failed`."""
         with self._seeded():
             expected = [self._reference.expected(given) for given in inputs]
-        calls = [_Call(given) for given in (*inputs, inputs[0], inputs[0])]
+        calls = [_Call(given, self._device) for given in (*inputs, inputs[0], inputs[0])]
         executable = self._compiled()
         self._run(executable, calls)
-        allowed = _shared([e.eager for e in expected[0]], inputs[0])
+        own = self._reference.eager(inputs[0]) if self._device != "cpu" else [e.eager for e in expected[0]]
+        allowed = _shared(own, inputs[0])
         for call in calls:
             self._types(call)
             self._inputs_unchanged(call)
@@ -64,7 +70,7 @@ class Checked:
             self._values(call, right)
         self._kept(calls)
         for again in calls[len(inputs) :]:
-            self._repeats(calls[0], again)
+            self._repeats(calls[0], again, expected[0])
         borrowed = self._witness.borrowed(lambda: self._call(executable, calls[0].inputs))
         self._witness.note(self._seen, borrowed)
 
@@ -72,7 +78,7 @@ class Checked:
         """Compile with the first inputs' constants, then change to the second ones'. Raises `Failed`."""
         with self._seeded():
             expected = [self._reference.expected(given) for given in inputs]
-        first, second = ({i: copied(given[i]) for i in constants} for given in inputs)
+        first, second = ({i: onto(given[i], self._device) for i in constants} for given in inputs)
         executable = self._compiled(first)
         self._check_constants(executable, inputs[0], expected[0], first, "baked")
         if isinstance(executable, Refittable) and executable.baked:
@@ -93,11 +99,11 @@ class Checked:
         if not executable.baked <= constants.keys():
             raise Failed(Status.FAIL_COMPILE, "baked", "inputs are baked that were not offered as constants")
         given = [constants.get(i, x) for i, x in enumerate(inputs)]
-        call = _Call(given)
+        call = _Call(given, self._device)
         self._run(executable, [call])
         self._types(call)
         self._values(call, expected, check)
-        if not all(_same_bits(constants[i], inputs[i]) for i in constants):
+        if not all(_same_bits(home(constants[i]), inputs[i]) for i in constants):
             raise Failed(Status.FAIL_MUTATION, "constants", "a constant was written")
 
     def _compiled(self, constants: Mapping[int, torch.Tensor] = MappingProxyType({})) -> Executable:
@@ -129,6 +135,8 @@ class Checked:
         imported = len(sys.modules) > modules  # by a compiler that waits for the first call
         if differing := changed(before, state(random_numbers=not drawn), imported=imported):
             raise Failed(Status.FAIL_STATE, "state", f"running changed: {differing}")
+        for call in calls:
+            call.kept = list(map(home, call.kept))
 
     def _run_all(self, executable: Executable, calls: Sequence[_Call]) -> None:
         shapes: set[tuple[object, ...]] = set()
@@ -137,6 +145,7 @@ class Checked:
             watch = self._witness.settled() if shape in shapes else contextlib.nullcontext()
             with self._seeded() as drew, watch:
                 call.results = self._call(executable, call.inputs)
+                settle(self._device)
             call.drew = drew()
             call.kept = [r.detach().clone() for r in call.results]
             if not executable.fresh_outputs:
@@ -145,19 +154,19 @@ class Checked:
 
     @contextlib.contextmanager
     def _seeded(self) -> Iterator[Callable[[], bool]]:
-        """Within, torch's generator starts from one state, where the graph draws; tells afterwards whether it moved."""
+        """Within, torch's generators start from one state, where the graph draws; tells afterwards if one moved."""
         if not self._reference.is_drawn:
             yield lambda: False
             return
-        kept = torch.get_rng_state()
+        kept = generators(self._device)
         moved: list[bool] = []
         torch.manual_seed(_SEED)
-        start = torch.get_rng_state()
+        start = generators(self._device)
         try:
             yield lambda: moved[0]
         finally:
-            moved.append(start.numpy().tobytes() != torch.get_rng_state().numpy().tobytes())
-            torch.set_rng_state(kept)
+            moved.append(not all(map(torch.equal, start, generators(self._device))))
+            restored(self._device, kept)
 
     def _call(self, executable: Executable, inputs: Sequence[Any]) -> list[torch.Tensor]:
         with torch.no_grad():
@@ -173,6 +182,8 @@ class Checked:
             shape = tuple(dims.evaluate(d, env) for d in type_.shape)
             if tuple(got.shape) != shape:
                 raise Failed(Status.FAIL_SHAPE, "shape", f"output {index} is {list(got.shape)}, not {list(shape)}")
+            if str(got.device) != type_.device:
+                raise Failed(Status.FAIL_SHAPE, "shape", f"output {index} is on {got.device}, not {type_.device}")
             if got.dtype != torch_dtype(type_.dtype):
                 raise Failed(Status.FAIL_DTYPE, "dtype", f"output {index} is {got.dtype}, not {type_.dtype.long_name}")
 
@@ -184,7 +195,7 @@ class Checked:
 
     def _inputs_unchanged(self, call: _Call) -> None:
         for index, (now, before) in enumerate(zip(call.inputs, call.before, strict=True)):
-            if isinstance(now, torch.Tensor) and not _same_bits(now, before):
+            if isinstance(now, torch.Tensor) and not _same_bits(home(now), before):
                 raise Failed(Status.FAIL_MUTATION, "inputs", f"input {index} was written")
 
     def _aliases(self, call: _Call, allowed: set[tuple[str, str]]) -> None:
@@ -203,11 +214,14 @@ class Checked:
     def _kept(self, calls: Sequence[_Call]) -> None:
         for number, call in enumerate(calls, start=1):
             for index, (now, then) in enumerate(zip(call.results, call.kept, strict=True)):
-                if not _same_bits(now, then):
+                if not _same_bits(home(now), then):
                     what = f"output {index} of call {number} was overwritten by a later call"
                     raise Failed(Status.FAIL_ALIAS, "first-result-kept", what)
 
-    def _repeats(self, first: _Call, again: _Call) -> None:
+    def _repeats(self, first: _Call, again: _Call, expected: Sequence[Expected]) -> None:
+        if adds_in_any_order(self._graph):
+            self._values(again, expected, "repeats")
+            return
         for index, (a, b) in enumerate(zip(first.kept, again.kept, strict=True)):
             if not _same_bits(a, b):
                 what = f"output {index} differs between two calls with the same inputs"

@@ -6,6 +6,7 @@ import time
 
 from fairlead.errors import RegistryError
 from fairlead_conformance._case import Case
+from fairlead_conformance._device import exact_products
 from fairlead_conformance._families import family
 from fairlead_conformance._observation import Declined, Failed, Observation
 from fairlead_conformance._result import Result
@@ -23,7 +24,8 @@ def execute(case: Case, subject: Subject) -> Result:
     try:
         if lacking := _lacking(case, subject):
             raise Declined(lacking)
-        family(case.family).run(case, subject, seen)
+        with exact_products(subject.place):
+            family(case.family).run(case, subject, seen)
         if seen.extern:
             status = Status.PASS_EXTERN
         if not seen.compared:

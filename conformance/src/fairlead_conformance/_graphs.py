@@ -10,6 +10,7 @@ import torch
 from fairlead.ir import Graph, Kind, Role
 from fairlead.passes import hoist
 from fairlead_conformance._calls import Checked
+from fairlead_conformance._device import placed
 from fairlead_conformance._inputs import copies, resolved, salted
 from fairlead_conformance._observation import Declined, Observation
 from fairlead_conformance._oracle import Reference
@@ -24,14 +25,15 @@ def check_graph(
 ) -> None:
     """Compile and run the graph, compare every output with what the graph means, and watch who computes.
 
-    ``inputs``: a tensor or an int for each graph input, in any layout; they are not written. ``more``: further inputs
+    The graph and ``inputs``, a tensor or an int for each graph input in any layout, are on the CPU; they run on the
+    subject's device, and are not written. ``more``: further inputs
     for the same executable, such as other sizes where dimensions are symbols. The graph also runs on other values of
     the same shapes, and on the first ones again.
 
     Raises `Declined` where the backend refuses a node, and `Failed` where anything is wrong.
     """
     inputs = resolved(inputs)
-    whole, graph = graph, prepared(laid_out(graph, inputs), subject)
+    whole, graph = graph, prepared(placed(laid_out(graph, inputs), subject.place), subject)
     seen.examined = whole, tuple(inputs)
     if whole.nodes and not graph.nodes:
         raise Declined({node.op: "core leaves nothing of it to the backend" for node in whole.nodes})

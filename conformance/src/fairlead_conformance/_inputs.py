@@ -9,8 +9,9 @@ import torch
 
 from fairlead.interpret import restride, torch_dtype
 from fairlead.ir import Graph, TensorType, Type, dims
+from fairlead_conformance._device import onto
 
-__all__ = ["copied", "copies", "drawn", "resolved", "salted"]
+__all__ = ["copies", "drawn", "resolved", "salted"]
 
 SCALE = 0.8125
 """What floating-point values are multiplied by, exactly: it leaves intervals around zero and positive matrices."""
@@ -46,15 +47,9 @@ def resolved(inputs: Sequence[Any]) -> list[Any]:
     ]
 
 
-def copies(inputs: Sequence[Any]) -> list[Any]:
-    """The inputs in memory of their own."""
-    return [copied(x) if isinstance(x, torch.Tensor) else x for x in inputs]
-
-
-def copied(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor in memory of its own, with its strides and offset."""
-    memory = torch.as_strided(tensor, (tensor.untyped_storage().nbytes() // tensor.itemsize,), (1,), 0).clone()
-    return memory.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
+def copies(inputs: Sequence[Any], device: str = "cpu") -> list[Any]:
+    """The inputs in memory of their own, on ``device``."""
+    return [onto(x, device) if isinstance(x, torch.Tensor) else x for x in inputs]
 
 
 def salted(inputs: Sequence[Any], accepts: Callable[[Sequence[Any]], bool], salt: int) -> list[Any]:
@@ -72,7 +67,7 @@ def _candidates(inputs: Sequence[Any], shift: int) -> Iterator[list[Any]]:
 
 def _changed(tensor: torch.Tensor, floats: int, integers: int, scale: float) -> torch.Tensor:
     rounds = tensor.is_floating_point() or tensor.is_complex()
-    other = copied(tensor)
+    other = onto(tensor, "cpu")
     shift = floats if rounds else integers
     # A dimension of stride zero has one element in memory; the others are told apart by their addresses.
     own = tuple(slice(0, 1) if stride == 0 else slice(None) for stride in other.stride())

@@ -12,12 +12,24 @@ __all__ = ["Subject"]
 
 
 class Subject:
-    """A backend under test. ``seed`` salts every random input, so that no answer can be prepared."""
+    """A backend under test. ``seed`` salts every random input, so that no answer can be prepared.
+
+    ``device``: a device of torch, such as ``cpu``, ``cuda`` or ``cuda:1``.
+
+    >>> Subject("acme").place, Subject("acme", device="cuda").place
+    ('cpu', 'cuda:0')
+    """
 
     def __init__(self, name: str, *, seed: int = 0, device: str = "cpu") -> None:
         self.name = name
         self.seed = seed
         self.device = device
+
+    @property
+    def place(self) -> str:
+        """The device as its tensors name it: ``cuda`` is the first of that kind."""
+        kind, _, index = self.device.partition(":")
+        return kind if kind == "cpu" else f"{kind}:{index or 0}"
 
     @functools.cached_property
     def backend(self) -> Backend[Any]:

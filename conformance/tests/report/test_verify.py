@@ -106,6 +106,7 @@ EDITS: dict[str, tuple[str, Callable[[Report], Report]]] = {
     "less than nothing was compared": ("facts", lambda r: with_result(r, 1, compared=-1)),
     "the run took no time and more": ("facts", lambda r: with_run(r, seconds=-1.0)),
     "the run is of no time zone": ("facts", lambda r: with_run(r, started=datetime.datetime(2026, 3, 1))),
+    "the device is not named": ("facts", lambda r: replace(r, run=replace(r.run, device="cuda"))),
     "torch is not said": ("facts", lambda r: replace(r, machine=replace(r.machine, torch=""))),
     "an incomplete run is called complete": (
         "complete",

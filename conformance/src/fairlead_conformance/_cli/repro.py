@@ -23,6 +23,7 @@ def repro(
     backend: Annotated[str, typer.Option(help="The backend, by the name of its entry point.", show_default=False)],
     output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="Where to write.")] = Path("repro"),
     seed: Annotated[int, typer.Option(help="The seed of the run that failed.")] = 0,
+    device: Annotated[str, typer.Option(help="The device of the run that failed.")] = "cpu",
 ) -> None:
     """Run one case and, where it fails, write a script that shows it, with the graph and its inputs shrunk.
 
@@ -30,7 +31,7 @@ def repro(
     """
     from fairlead_conformance._repro import write_repro
 
-    written = write_repro(_case(case), Subject(backend, seed=seed), output)
+    written = write_repro(_case(case), Subject(backend, seed=seed, device=device), output)
     for path in written:
         typer.echo(str(path))
     if not written:

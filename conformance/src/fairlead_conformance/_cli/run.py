@@ -42,6 +42,7 @@ def run(
     shard: Annotated[
         str, typer.Option(help="k/n: the k-th of n parts that take equally long.", rich_help_panel=WHAT)
     ] = "1/1",
+    device: Annotated[str, typer.Option(help="The device that it is judged on: cpu, cuda, cuda:1.")] = "cpu",
     seed: Annotated[int | None, typer.Option(help="Of all random inputs; drawn and recorded where not given.")] = None,
     report: Annotated[Path | None, typer.Option(help="A folder for the log and the report.")] = None,
     resume: Annotated[bool, typer.Option(help="Go on with the run in that folder.")] = False,
@@ -74,6 +75,7 @@ def run(
         backend=name,
         level=_level(level),
         seed=secrets.randbits(31) if seed is None else seed,
+        device=device,
         families=tuple(family),
         expression=expression,
         ids=tuple(case_id),
@@ -143,6 +145,8 @@ def _write_repros(report: Report, folder: Path) -> None:
                 report.backend.name,
                 "--seed",
                 str(report.run.seed),
+                "--device",
+                report.run.device,
                 "-o",
                 str(folder),
             ]

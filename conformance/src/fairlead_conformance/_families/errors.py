@@ -30,6 +30,7 @@ from fairlead.ir import (
     to_bytes,
 )
 from fairlead_conformance._case import Case, Level
+from fairlead_conformance._device import placed
 from fairlead_conformance._observation import Failed, Observation
 from fairlead_conformance._status import Status
 from fairlead_conformance._subject import Subject
@@ -131,10 +132,10 @@ def _asked(node: Node, subject: Subject) -> Support:
 def _refuses_node(node: Node, subject: Subject) -> None:
     if not _asked(node, subject).accepted:
         return
-    graph = Graph("bad", Kind.inference, (Input(_X),), (node,), (Output(_Y),))
+    graph = placed(Graph("bad", Kind.inference, (Input(_X),), (node,), (Output(_Y),)), subject.place)
     try:
         executable = in_clean_thread(lambda: subject.backend.compile(graph, subject.options, {}))
-        executable([torch.ones(2, 3)])
+        executable([torch.ones(2, 3, device=subject.place)])
     except Exception as error:
         if str(error):
             return

@@ -65,7 +65,7 @@ def _no_nodes(subject: Subject, seen: Observation) -> None:
         return y, x, None
 
     compiled: Callable[..., Any] = fairlead.compile(program, backend=subject.name)
-    x, y = torch.ones(3), torch.zeros(3)
+    x, y = (torch.ones(3, device=subject.place) for _ in range(2))
     with torch.no_grad():
         results = compiled(x, y)
     seen.compared += len(results)

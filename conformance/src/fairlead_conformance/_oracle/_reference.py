@@ -14,6 +14,10 @@ from fairlead.errors import FairleadError
 from fairlead.interpret import to_fx
 from fairlead.ir import DType, Graph
 from fairlead.passes import DECOMPOSABLE, decompose
+from fairlead_conformance._device import device_of, home, lost, placed
+from fairlead_conformance._device_names import kind_of
+from fairlead_conformance._inputs import copies
+from fairlead_conformance._observation import Declined
 from fairlead_conformance._oracle._classes import is_drawn, is_exact, picks
 from fairlead_conformance._oracle._places import Places
 from fairlead_conformance._oracle._shaken import FLUSHED, Shaken
@@ -57,22 +61,43 @@ class Expected:
 class Reference:
     """A graph's meaning, worked out once and asked for any inputs. ``numerics``: what the backend declares.
 
+    The graph is on the device that is judged; inputs, and what is right for them, are on the CPU.
     ``is_drawn``: the results are random numbers. ``signed_zeros``: whether -0 is not 0 in results of exact ops.
     """
 
     def __init__(self, graph: Graph, numerics: Collection[str] = ()) -> None:
         self.graph = graph
+        self._home = placed(graph, "cpu")
         self._numerics = numerics
-        self._module = to_fx(graph)
+        self._module = to_fx(self._home)
         self.is_drawn = is_drawn(graph)
         self.signed_zeros = not picks(graph)
         self._exact = is_exact(graph) and "ftz" not in numerics
         self._shaken: Shaken | None = None
 
     def eager(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
-        """What torch computes, op by op."""
+        """What torch computes on the CPU, op by op."""
         with torch.no_grad():
             return list(self._module(*inputs))
+
+    def _beside(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
+        """What torch computes where the graph is. Raises `Declined` for what torch runs on the CPU alone."""
+        if self._home is self.graph:
+            return self.eager(inputs)
+        device = device_of(self.graph)
+        try:
+            with torch.no_grad():
+                return list(map(home, self._there(*copies(inputs, device))))
+        except (NotImplementedError, RuntimeError) as error:
+            if lost(device):
+                raise
+            self.eager(inputs)  # what fails everywhere is a defect of the case
+            said = f"{error}".strip().splitlines()[0]
+            raise Declined({kind_of(device): f"torch itself does not run it there: {said}"}) from error
+
+    @functools.cached_property
+    def _there(self) -> torch.fx.GraphModule:
+        return to_fx(self.graph)
 
     def also_right(
         self, inputs: Sequence[Any], expected: Sequence[Expected], got: Sequence[torch.Tensor]
@@ -82,11 +107,15 @@ class Reference:
 
     @functools.cached_property
     def _places(self) -> Places:
-        return Places(self.graph)
+        return Places(self._home)
 
     def expected(self, inputs: Sequence[Any]) -> list[Expected]:
-        """What is right for these inputs, by output. Does not touch the generator's state where nothing is drawn."""
-        eager = self.eager(inputs)
+        """What is right for these inputs, by output. Does not touch the generator's state where nothing is drawn.
+
+        Float64 on the CPU says what is right. Eager beside it is where the graph is: the bits of exact ops are its,
+        and so is the error that no backend has to be better than.
+        """
+        eager = self._beside(inputs)
         if self.is_drawn:
             return [Expected(e, drawn=True) for e in eager]
         if self._exact:
@@ -104,14 +133,14 @@ class Reference:
             return None  # its bits would be those of a wider number, and more of them
         with contextlib.suppress(FairleadError, RuntimeError, TypeError, NotImplementedError, ValueError, IndexError):
             if self._shaken is None:
-                steps = _in_steps(self.graph)
+                steps = _in_steps(self._home)
                 self._shaken = Shaken(steps, widened(steps), self._numerics)
-            wide = [widened_inputs(self.graph, each) for each in (inputs, *others)]
+            wide = [widened_inputs(self._home, each) for each in (inputs, *others)]
             return _runs(self._shaken, wide[0], wide[1:])
         return None
 
     def _narrow(self, inputs: Sequence[Any], others: Sequence[Sequence[Any]]) -> _Runs:
-        return _runs(Shaken(self.graph, self.graph, self._numerics), inputs, others)
+        return _runs(Shaken(self._home, self._home, self._numerics), inputs, others)
 
 
 _SOFTMAXES_OF_SUMS = frozenset(("nn.scaled_dot_product_attention", "nn.scaled_dot_product_attention_backward"))

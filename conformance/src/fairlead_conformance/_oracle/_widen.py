@@ -8,19 +8,15 @@ from typing import Any
 import msgspec
 import torch
 
-from fairlead.ir import Argument, DType, Graph, Node, Output, TensorType, Token, Type, Value
+from fairlead.ir import DType, Graph, TensorType, Token
+from fairlead_conformance._retyped import Change, retyped
 
 __all__ = ["rounds", "widened", "widened_inputs"]
 
 
 def widened(graph: Graph) -> Graph:
     """The graph in float64 and complex128, whatever it says; integers and booleans stay as they are."""
-    return msgspec.structs.replace(
-        graph,
-        inputs=tuple(msgspec.structs.replace(i, value=_value(i.value)) for i in graph.inputs),
-        nodes=tuple(map(_node, graph.nodes)),
-        outputs=tuple(_output(o) for o in graph.outputs),
-    )
+    return retyped(graph, Change(_type, _token))
 
 
 def widened_inputs(graph: Graph, inputs: Sequence[Any]) -> list[Any]:
@@ -45,33 +41,9 @@ def _wide_tensor(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.to(torch.float64) if tensor.is_floating_point() else tensor
 
 
-def _type(type_: Type) -> Type:
-    return msgspec.structs.replace(type_, dtype=_wide_dtype(type_.dtype)) if isinstance(type_, TensorType) else type_
+def _type(type_: TensorType) -> TensorType:
+    return msgspec.structs.replace(type_, dtype=_wide_dtype(type_.dtype))
 
 
-def _value(value: Value) -> Value:
-    return Value(value.id, _type(value.type))
-
-
-def _output(output: Output) -> Output:
-    return msgspec.structs.replace(output, value=_value(output.value)) if isinstance(output.value, Value) else output
-
-
-def _node(node: Node) -> Node:
-    return msgspec.structs.replace(
-        node,
-        args=tuple(map(_argument, node.args)),
-        results=tuple(r and _value(r) for r in node.results),
-        regions=tuple(map(widened, node.regions)),
-    )
-
-
-def _argument(argument: Argument) -> Argument:
-    match argument:
-        case Value():
-            return _value(argument)
-        case Token(kind="dtype", name=name):
-            return Token("dtype", _wide_dtype(DType(name)).value)
-        case tuple():
-            return tuple(map(_argument, argument))
-    return argument
+def _token(token: Token) -> Token:
+    return Token("dtype", _wide_dtype(DType(token.name)).value) if token.kind == "dtype" else token

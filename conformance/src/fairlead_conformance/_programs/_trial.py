@@ -22,7 +22,7 @@ __all__ = ["Trial"]
 
 
 class Trial:
-    """What a check is given: salted inputs, modules with fixed weights, and `compile`.
+    """What a check is given: salted inputs, modules with fixed weights, and `compile`; all on the subject's device.
 
     Used as a context: on leaving it without an error, the placement of everything that was compiled is judged.
     """
@@ -41,6 +41,11 @@ class Trial:
         return self.subject.capabilities
 
     @property
+    def device(self) -> str:
+        """Where tensors of the check are."""
+        return self.subject.place
+
+    @property
     def draws_itself(self) -> bool:
         """Whether the backend draws its own random numbers, which need not be torch's."""
         return self.capabilities.rng
@@ -54,15 +59,23 @@ class Trial:
     def made(self, kind: Callable[..., torch.nn.Module], *args: Any, **named: Any) -> torch.nn.Module:
         """A module in evaluation mode whose weights are the same in every run."""
         torch.manual_seed(20_240_229)
-        return kind(*args, **named).eval()
+        module: torch.nn.Module = kind(*args, **named).eval()
+        return module.to(self.device)
 
     def normal(self, *shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
         """Fresh values of a normal distribution, others at each call and for each seed."""
-        return torch.randn(shape, generator=self._values).to(dtype)
+        return torch.randn(shape, generator=self._values).to(self.device, dtype)
 
     def integers(self, below: int, *shape: int) -> torch.Tensor:
         """Fresh 64-bit integers from zero on."""
-        return torch.randint(below, shape, generator=self._values)
+        return torch.randint(below, shape, generator=self._values).to(self.device)
+
+    def ones(self, *shape: int) -> torch.Tensor:
+        return torch.ones(shape, device=self.device)
+
+    def tensor(self, items: Any) -> torch.Tensor:
+        """These very numbers."""
+        return torch.tensor(items, device=self.device)
 
     def require(self, holds: bool, status: Status, check: str, detail: str) -> None:
         """Raise `Failed` unless the claim holds."""
@@ -71,7 +84,8 @@ class Trial:
             raise Failed(status, check, detail)
 
     def __enter__(self) -> Self:
-        self._stack.enter_context(torch.random.fork_rng())
+        devices = [] if self.device == "cpu" else [torch.device(self.device)]
+        self._stack.enter_context(torch.random.fork_rng(devices))
         torch._dynamo.reset()
         return self
 

@@ -13,6 +13,7 @@ from torch.utils import _pytree as pytree
 
 import fairlead
 from fairlead.placement import Placement
+from fairlead_conformance._device import generators
 from fairlead_conformance._observation import Failed, Observation
 from fairlead_conformance._programs._agreement import agree
 from fairlead_conformance._programs._layout import same_layout, same_memory, same_structure, tensors
@@ -27,12 +28,12 @@ _Context = Callable[[], contextlib.AbstractContextManager[Any]]
 
 
 class _Run(NamedTuple):
-    """One call: what was passed, what came back, and the state of torch's generator afterwards."""
+    """One call: what was passed, what came back, and the states of torch's generators afterwards."""
 
     program: Callable[..., Any]
     given: Any
     result: Any
-    generator: torch.Tensor
+    generators: tuple[torch.Tensor, ...]
 
 
 class Twin:
@@ -40,7 +41,7 @@ class Twin:
 
     Each gets its own copy of the arguments. Compared are the result's structure, dtypes, shapes, strides,
     ``requires_grad``, memory and values; what became of the arguments and of the module's weights and buffers; torch's
-    generator, and the state of the process. Results of earlier calls are kept, and have to stay what they were.
+    generators, and the state of the process. Results of earlier calls are kept, and have to stay what they were.
 
     ``within``: the context of every call. ``exact``: whether float64 says what is right; otherwise eager does.
     ``draws``: random numbers are drawn, and a backend that draws its own may have others. ``fullgraph`` and ``dynamic``
@@ -67,6 +68,7 @@ class Twin:
             program, backend=subject.name, fallback=("eager",), fullgraph=fullgraph, dynamic=dynamic
         )
         self.has_own_numbers = draws and subject.capabilities.rng
+        self._device = subject.place
         self._within = within
         self._salt = salt
         self._seen = seen
@@ -129,7 +131,7 @@ class Twin:
         imported = len(sys.modules) > modules  # by a compiler, at the first call
         if differing := changed(before, state(random_numbers=False), imported=imported):
             raise Failed(Status.FAIL_STATE, "state", f"the call changed: {differing}")
-        if not torch.equal(got.generator, eager.generator) and not self.has_own_numbers:
+        if not all(map(torch.equal, got.generators, eager.generators)) and not self.has_own_numbers:
             raise Failed(Status.FAIL_RNG, "generator", "torch's generator is not where eager leaves it")
         if self.has_own_numbers:
             self._check_seed(got, within, copy.deepcopy((args, named)))
@@ -150,7 +152,7 @@ class Twin:
         torch.manual_seed(self._salt + len(self._kept))
         with within():
             result = program(*given[0], **given[1])
-        return _Run(program, given, result, torch.get_rng_state())
+        return _Run(program, given, result, generators(self._device))
 
     def _compare(self, got: _Run, eager: _Run, exact: _Run | None = None) -> None:
         same_structure(got.result, eager.result)
@@ -195,7 +197,7 @@ def _weighted(result: Any, salt: int) -> torch.Tensor:
     """A sum over everything that has gradients, in which no two elements count alike."""
     generator = torch.Generator().manual_seed(salt)
     parts = [t for t in tensors(result) if t.requires_grad]
-    return sum(((t * torch.randn(t.shape, generator=generator).to(t.dtype)).sum() for t in parts), torch.zeros(()))
+    return sum(((t * torch.randn(t.shape, generator=generator).to(t)).sum() for t in parts), torch.zeros(()))
 
 
 def _doubled(program: Callable[..., Any]) -> Callable[..., Any]:

@@ -57,12 +57,31 @@ class Judged(_Struct, frozen=True, kw_only=True):
 
 
 class Machine(_Struct, frozen=True, kw_only=True):
-    """Where it ran: versions of Fairlead, Python and torch, and the platform as Python names it."""
+    """Where it ran: versions of Fairlead, Python and torch, and the platform as Python names it.
+
+    ``accelerator``, ``driver`` and ``cuda``: the name of the device that is not the CPU, and the versions of its driver
+    and of the CUDA that torch is built for; empty where it ran on the CPU.
+    """
 
     fairlead: str
     python: str
     torch: str
     platform: str
+    accelerator: str = ""
+    driver: str = ""
+    cuda: str = ""
+
+    @property
+    def device(self) -> str:
+        """The device in words; empty where it ran on the CPU.
+
+        >>> here = Machine(fairlead="1", python="3.12", torch="2.11", platform="Linux", accelerator="NVIDIA H200",
+        ...                driver="580.1", cuda="13.0")
+        >>> here.device
+        'NVIDIA H200, driver 580.1, CUDA 13.0'
+        """
+        known = (("", self.accelerator), ("driver ", self.driver), ("CUDA ", self.cuda))
+        return ", ".join(word + value for word, value in known if value)
 
 
 class Shard(_Struct, frozen=True, kw_only=True):
@@ -99,7 +118,10 @@ _PROGRAM = re.compile(r"(?:[\w.-]+/)+[\w-]+\.py")
 
 
 class KnownFailure(_Struct, frozen=True, kw_only=True):
-    """An entry of the backend's file of known failures: the exact status expected of one case, why, and until when."""
+    """An entry of the backend's file of known failures: the exact status expected of one case, why, and until when.
+
+    ``device``: the kind of device that it fails on, such as ``cuda``; of others it says nothing.
+    """
 
     id: str
     status: Status
@@ -107,6 +129,7 @@ class KnownFailure(_Struct, frozen=True, kw_only=True):
     issue: str
     since: datetime.date
     expires: datetime.date
+    device: str = "cpu"
 
     @property
     def is_traceable(self) -> bool:

@@ -88,7 +88,7 @@ def _facts(report: Report) -> list[tuple[str, str]]:
         "Started": f"{run.started:%Y-%m-%d %H:%M} UTC",
         "Took": f"{run.seconds:,.0f} s",
         "Level run": f"{run.level.name}, {MEANINGS[run.level]}",
-        "Device": run.device,
+        "Device": f"{run.device} ({machine.device})" if machine.device else run.device,
         "Seed": str(run.seed),
         "Shards": ", ".join(map(str, run.shards)),
         "Fairlead": machine.fairlead,

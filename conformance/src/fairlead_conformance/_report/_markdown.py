@@ -35,7 +35,8 @@ def _lines(report: Report) -> Iterator[str]:
     wheel = f"{backend.wheel} {backend.version}".strip() or "no wheel"
     yield (
         f"{_text(wheel)}, suite {report.suite.version}, torch {report.machine.torch}, Python {report.machine.python}, "
-        f"{_text(report.machine.platform)}, {run.device}, level {run.level.name}, seed {run.seed}, {run.seconds:,.0f} s"
+        f"{_text(report.machine.platform)}, {_device(report)}, level {run.level.name}, seed {run.seed}, "
+        f"{run.seconds:,.0f} s"
     )
     yield ""
     yield from _table(("family", *WORDS.values(), "cases"), _rows(report))
@@ -43,6 +44,10 @@ def _lines(report: Report) -> Iterator[str]:
     if report.beyond:
         yield from _failures(report.beyond, "Beyond the levels")
     yield from _known(report)
+
+
+def _device(report: Report) -> str:
+    return f"{report.run.device} ({_text(report.machine.device)})" if report.machine.device else report.run.device
 
 
 def _rows(report: Report) -> Iterator[tuple[str, ...]]:

@@ -114,8 +114,12 @@ def _listed(shards: Sequence[Shard]) -> str:
 
 
 def _facts(report: Report) -> Iterator[str]:
-    machine = msgspec.structs.asdict(report.machine)
-    blank = [name for name, value in {"backend": report.backend.name, **machine}.items() if not value]
+    here = report.machine
+    said = {"backend": report.backend.name, "fairlead": here.fairlead, "python": here.python, "torch": here.torch}
+    said["platform"] = here.platform
+    if report.run.device != "cpu":
+        said["accelerator"] = here.accelerator
+    blank = [name for name, value in said.items() if not value]
     if blank:
         yield f"not said: {', '.join(blank)}"
     if report.run.started.tzinfo is None:

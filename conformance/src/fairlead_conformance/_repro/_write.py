@@ -10,8 +10,10 @@ import torch
 
 from fairlead import ir
 from fairlead_conformance._case import Case
+from fairlead_conformance._device import placed
 from fairlead_conformance._families import family
 from fairlead_conformance._graphs import check_graph, prepared
+from fairlead_conformance._inputs import copies
 from fairlead_conformance._observation import Declined, Failed, Observation
 from fairlead_conformance._repro._shrink import Failing, shrunk
 from fairlead_conformance._subject import Subject
@@ -49,7 +51,7 @@ _OF_A_PROGRAM = '''\
 from fairlead_conformance import Case, Level, Subject, execute
 
 case = Case(id={id!r}, level=Level.{level})
-result = execute(case, Subject({name!r}, seed={seed}))
+result = execute(case, Subject({name!r}, seed={seed}, device={device!r}))
 print(result.status, result.check, result.detail)
 raise SystemExit(result.status.failed)
 '''
@@ -69,16 +71,23 @@ def write_repro(case: Case, subject: Subject, folder: Path, seconds: float = 20.
     except Failed as failure:
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / (re.sub(r"[^\w.-]+", "-", case.id) + ".py")
-        names = {"name": subject.name, "id": case.id, "seed": subject.seed, "level": case.level.name}
+        names = {
+            "name": subject.name,
+            "id": case.id,
+            "seed": subject.seed,
+            "device": subject.device,
+            "level": case.level.name,
+        }
         title = _title(case, subject, failure)
         if seen.examined is None:
             path.write_text(_OF_A_PROGRAM.format(title=title, **names), "utf-8")
             return [path]
         graph, inputs = seen.examined
-        smallest = _smallest(Failing(prepared(graph, subject), inputs), failure, subject, seconds)
+        failing = Failing(placed(prepared(placed(graph, subject.place), subject), "cpu"), inputs)
+        smallest = _smallest(failing, failure, subject, seconds)
         path.write_text(_OF_A_GRAPH.format(title=title, **names), "utf-8")
-        ir.write(path.with_suffix(".fir"), smallest.graph, locations=False)
-        torch.save(list(smallest.inputs), path.with_suffix(".pt"))
+        ir.write(path.with_suffix(".fir"), placed(smallest.graph, subject.place), locations=False)
+        torch.save(copies(smallest.inputs, subject.place), path.with_suffix(".pt"))
         return [path, path.with_suffix(".fir"), path.with_suffix(".pt")]
     return []
 

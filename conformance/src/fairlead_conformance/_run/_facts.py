@@ -13,6 +13,7 @@ import msgspec
 from fairlead.errors import FairleadError
 from fairlead.registry import Wheel, registry
 from fairlead_conformance._report import Judged, Machine, installed_suite
+from fairlead_conformance._run._accelerator import described
 from fairlead_conformance._run._log import Facts
 from fairlead_conformance._run._settings import Settings
 
@@ -22,7 +23,7 @@ __all__ = ["facts", "judged", "machine"]
 def facts(settings: Settings) -> Facts:
     """What results of one run have in common."""
     wheel = _wheel(settings.backend)
-    here = machine()
+    here = machine(settings.device)
     return Facts(
         backend=settings.backend,
         wheel=f"{wheel.distribution} {wheel.version}".strip() if wheel else "",
@@ -31,7 +32,7 @@ def facts(settings: Settings) -> Facts:
         device=settings.device,
         seed=settings.seed,
         suite=installed_suite().sha256,
-        versions={"fairlead": here.fairlead, "python": here.python, "torch": here.torch},
+        versions={"fairlead": here.fairlead, "python": here.python, "torch": here.torch, **_of(here)},
     )
 
 
@@ -49,14 +50,19 @@ def judged(backend: str, versions: dict[str, str]) -> Judged:
     )
 
 
-def machine() -> Machine:
-    """Where it runs."""
-    return Machine(
+def machine(device: str = "cpu") -> Machine:
+    """Where it runs. A device that is not the CPU is asked for its name, for which torch is imported."""
+    here = Machine(
         fairlead=metadata.version("fairlead"),
         python=platform.python_version(),
         torch=metadata.version("torch"),
         platform=platform.platform(),
     )
+    return here if device == "cpu" else msgspec.structs.replace(here, **described(device))
+
+
+def _of(here: Machine) -> dict[str, str]:
+    return {"accelerator": here.accelerator, "driver": here.driver} if here.accelerator else {}
 
 
 def _wheel(backend: str) -> Wheel | None:

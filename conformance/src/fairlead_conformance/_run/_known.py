@@ -10,6 +10,8 @@
     since = 2026-03-01
     expires = 2026-09-01
 
+``device = "cuda"`` in an entry says that the case fails there, where the CPU is meant otherwise.
+
 ``issue`` is the address of one issue, or, where none is open, the path in the backend's repository of a program that
 shows the failure with the SDK's interface alone.
 

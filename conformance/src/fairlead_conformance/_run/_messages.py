@@ -16,11 +16,15 @@ LOST_CHANNEL = 74
 
 
 class Setup(msgspec.Struct, frozen=True):
-    """The subject of all cases that follow, and the families that the first of them are of."""
+    """The subject of all cases that follow, and the families that the first of them are of.
+
+    ``memory``: bytes of the device's memory that the worker may take; 0 for any number.
+    """
 
     backend: str
     seed: int
     device: str
+    memory: int = 0
     families: tuple[str, ...] = ()
 
 
@@ -38,9 +42,10 @@ class Ready(msgspec.Struct, frozen=True, tag="ready"):
 
 
 class Done(msgspec.Struct, frozen=True, tag="done"):
-    """A case was run."""
+    """A case was run. ``lost``: the worker can use the device no more, and ends."""
 
     result: Result
+    lost: bool = False
 
 
 Message = Loading | Ready | Done

@@ -139,7 +139,7 @@ class Pool:
         settings = self._settings
         cases = [self._waiting[0]] if settings.isolate is Isolation.case else self._waiting
         families = dict.fromkeys(case.family for case in cases)
-        return Setup(settings.backend, settings.seed, settings.device, tuple(families))
+        return Setup(settings.backend, settings.seed, settings.device, settings.memory, tuple(families))
 
     def _environment(self) -> dict[str, str]:
         threads = self._settings.threads or max(cores() // self._settings.processes, 1)
@@ -152,11 +152,11 @@ class Pool:
             case Ready():
                 process.phase, self._failed_loads = Phase.idle, 0
                 self.ready = message
-            case Done(result) if process.case is not None and result.id == process.case.id:
+            case Done(result, lost) if process.case is not None and result.id == process.case.id:
                 self._losses = 0
                 self._settle(result if result.status.passed else msgspec.structs.replace(result, output=process.output))
                 process.phase, process.case = Phase.idle, None
-                if self._settings.isolate is Isolation.case:
+                if lost or self._settings.isolate is Isolation.case:
                     process.retire()
             case Done():
                 process.end = process.end or "it answered what it was not asked"

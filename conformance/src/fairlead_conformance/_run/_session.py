@@ -10,10 +10,12 @@ from pathlib import Path
 
 from fairlead.registry import registry
 from fairlead_conformance._case import Case, Level
+from fairlead_conformance._device_names import kind_of
 from fairlead_conformance._families import OTHER_FAMILIES, manifest
 from fairlead_conformance._report import Report, Run, report_of, write_report
 from fairlead_conformance._report import Shard as ReportShard
 from fairlead_conformance._result import Result
+from fairlead_conformance._run._accelerator import require
 from fairlead_conformance._run._facts import facts, judged, machine
 from fairlead_conformance._run._here import Here
 from fairlead_conformance._run._known import KnownFailures, file_of, read_known
@@ -46,6 +48,7 @@ class Session:
         command: Sequence[str] = (),
     ) -> None:
         registry.wheel(settings.backend)  # before thousands of cases say one by one that there is none
+        require(settings.device, settings.backend)
         self.settings = settings
         self.folder = folder
         self.started = datetime.datetime.now(datetime.UTC).replace(microsecond=0)
@@ -53,7 +56,7 @@ class Session:
         self._command = tuple(command)
         self.cases = manifest(settings.level)
         self.selected = select(settings)
-        listed = read_known(known or file_of(settings.backend))
+        listed = [e for e in read_known(known or file_of(settings.backend)) if e.device == kind_of(settings.device)]
         self.known = KnownFailures(listed, manifest(Level.L4), settings.level, self.started.date())
         self.facts = facts(settings)
         self.ready = Ready()
@@ -103,7 +106,7 @@ class Session:
             self.cases,
             list(self.results.values()),
             backend=judged(settings.backend, self.ready.versions),
-            machine=machine(),
+            machine=machine(settings.device),
             run=Run(
                 level=settings.level,
                 seed=settings.seed,

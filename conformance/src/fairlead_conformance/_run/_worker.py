@@ -41,14 +41,18 @@ def main(requests: int, results: int) -> None:
             with contextlib.suppress(Exception):  # each case says so for itself
                 family(name)
         _say(results, Loading())
+        with contextlib.suppress(Exception):  # each case says so for itself
+            prepare(subject, setup.memory)
         _say(results, Ready(_versions(subject)))
         for line in lines:
-            result = outcome(msgspec.json.decode(line, type=Case), subject)
+            result, lost = judged(outcome(msgspec.json.decode(line, type=Case), subject), subject)
             if os.getpid() != own:  # a process that the backend forked and let return into our code
                 os._exit(0)
             if not result.status.passed:
                 _flush()
-            _say(results, Done(result))
+            _say(results, Done(result, lost))
+            if lost:
+                return
 
 
 def _versions(subject: Subject) -> dict[str, str]:
@@ -66,6 +70,29 @@ def outcome(case: Case, subject: Subject) -> Result:
     except BaseException as error:
         what = type(error).__name__
         return Result(id=case.id, status=Status.FAIL_CRASH, check="survives", detail=f"{what} escaped: {error}")
+
+
+def prepare(subject: Subject, memory: int) -> None:
+    """Bound what torch takes of the device's memory; on the CPU the session watches the whole process."""
+    if memory and subject.place != "cpu":
+        from fairlead_conformance._device import limit_memory
+
+        limit_memory(subject.place, memory)
+
+
+def judged(result: Result, subject: Subject) -> tuple[Result, bool]:
+    """The result, and whether the case has cost this process the device: it passes for nothing then."""
+    if subject.place == "cpu":
+        return result, False
+    from fairlead_conformance._device import lost
+
+    why = lost(subject.place)
+    if not why:
+        return result, False
+    detail = f"the device is lost to its process: {why}"
+    if result.status.failed:
+        return msgspec.structs.replace(result, detail=f"{result.detail}; {detail}"), True
+    return Result(id=result.id, status=Status.FAIL_CRASH, check="survives", detail=detail), True
 
 
 def _flush() -> None:

@@ -28,10 +28,14 @@ _ROUNDS = 8
 
 
 class Witness:
-    """Watches one executable for a graph. ``thorough``: poison every kernel of ATen, not only the graph's."""
+    """Watches one executable for a graph, on a ``kind`` of device.
 
-    def __init__(self, graph: Graph, capabilities: Capabilities, *, thorough: bool = False) -> None:
+    ``thorough``: poison every kernel of ATen, not only the graph's.
+    """
+
+    def __init__(self, graph: Graph, capabilities: Capabilities, kind: str = "cpu", *, thorough: bool = False) -> None:
         self._graph = graph
+        self._kind = kind
         self._wraps_torch = TORCH_COMPILER in capabilities.builds_on
         borrowed = {name for kernel in capabilities.extern_aten for name in (_name(kernel), *relatives(kernel))}
         every = kernels(graph, all_ops=thorough and "*" not in borrowed)
@@ -50,7 +54,7 @@ class Witness:
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
         """Around all calls; nothing but the backend may compute within."""
-        with tripwires(self.compilers), poisoned(self._forbidden, self.kernels):
+        with tripwires(self.compilers), poisoned(self._forbidden, self.kernels, self._kind):
             yield
 
     @contextlib.contextmanager
@@ -64,7 +68,10 @@ class Witness:
         found: set[str] = set()
         for _ in range(_ROUNDS if self._lent else 0):
             hits: list[str] = []
-            with poisoned([k for k in self._lent if _name(k) not in found], hits), contextlib.suppress(Exception):
+            with (
+                poisoned([k for k in self._lent if _name(k) not in found], hits, self._kind),
+                contextlib.suppress(Exception),
+            ):
                 call()
             if not hits:
                 break

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from fairlead.ir import Graph
+from fairlead_conformance._device_names import KEYS
 from fairlead_conformance._witness._relatives import relatives
 
 __all__ = ["BOUNDARY", "Poisoned", "kernels", "poisoned"]
@@ -113,14 +114,20 @@ def kernels(graph: Graph, *, all_ops: bool = False) -> tuple[str, ...]:
 
 
 @contextlib.contextmanager
-def poisoned(names: Collection[str], hits: list[str]) -> Iterator[None]:
-    """Within, each of these kernels raises `Poisoned` on CPU tensors, whoever calls it, and is added to ``hits``."""
+def poisoned(names: Collection[str], hits: list[str], kind: str = "cpu") -> Iterator[None]:
+    """Within, each of these kernels raises `Poisoned`, whoever calls it, and is added to ``hits``.
+
+    Those of the CPU are, where work that a device is lent for would be done unseen, and those of the ``kind`` of
+    device that is judged.
+    """
+    keys = dict.fromkeys((KEYS["cpu"], KEYS[kind]))
     library: Any = torch.library.Library("aten", "IMPL")  # type: ignore[no-untyped-call]
     try:
         with warnings.catch_warnings():  # torch warns once of every kernel that is replaced
             warnings.simplefilter("ignore")
             for name in names:
-                library.impl(name, _kernel(name, hits), "CPU", allow_override=True)
+                for key in keys:
+                    library.impl(name, _kernel(name, hits), key, allow_override=True)
         yield
     finally:
         library._destroy()

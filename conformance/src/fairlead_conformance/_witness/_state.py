@@ -27,6 +27,10 @@ def state(*, random_numbers: bool = True) -> State:
     taken = {name: read() for name, read in _READERS.items()}
     if random_numbers:
         taken.update((name, read()) for name, read in _GENERATORS.items())
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        taken.update((name, read()) for name, read in _OF_CUDA.items())
+        if random_numbers:
+            taken["CUDA's random states"] = _digest([s.numpy().tobytes() for s in torch.cuda.get_rng_state_all()])
     return taken
 
 
@@ -84,6 +88,15 @@ _READERS: Mapping[str, Callable[[], Any]] = {
     "streams": lambda: (id(sys.stdout), id(sys.stderr)),
     "excepthook": lambda: id(sys.excepthook),
 }
+
+_OF_CUDA: Mapping[str, Callable[[], Any]] = {
+    "autocast on CUDA": lambda: torch.is_autocast_enabled("cuda"),
+    "current device": torch.cuda.current_device,
+    "current stream": lambda: torch.cuda.current_stream().stream_id,
+    "TF32 of convolutions": lambda: torch.backends.cudnn.allow_tf32,
+    "cuDNN": lambda: torch.backends.cudnn.enabled,
+}
+"""Asked where CUDA is in use: asking would start it."""
 
 _GENERATORS: Mapping[str, Callable[[], Any]] = {
     "Python's random state": lambda: _digest(random.getstate()),

@@ -11,6 +11,7 @@ from fairlead.backend import Executable, Serializable
 from fairlead.interpret import in_clean_thread, run
 from fairlead.ir import Builder, Graph
 from fairlead_conformance._case import Level
+from fairlead_conformance._device import placed
 from fairlead_conformance._families.lifecycle._question import asked, fresh, question, wheel_of
 from fairlead_conformance._observation import Declined, Failed, Observation
 from fairlead_conformance._parts import parts_of, prepared
@@ -24,7 +25,7 @@ def answer():
     logging.disable(logging.WARNING)
     program = fairlead.compile(lambda x: (x * 2 + 1).relu(), backend=sys.argv[1], fallback=("eager",))
     with torch.no_grad():
-        return program(torch.tensor([-1.0, 0.0, 2.0])).tolist()
+        return program(torch.tensor([-1.0, 0.0, 2.0], device=sys.argv[2])).tolist()
 """
 
 _SPAWNED = _PROGRAM + "print(json.dumps(answer()))"
@@ -55,14 +56,14 @@ _ANSWER = [0.0, 1.0, 5.0]
 @question(Level.L1, cost=5)
 def a_spawned_process_runs_it(subject: Subject, seen: Observation) -> None:
     wheel_of(subject)
-    got = fresh(_SPAWNED, subject.name)
+    got = fresh(_SPAWNED, subject.name, subject.place)
     asked(got == _ANSWER, seen, Status.FAIL_MISMATCH, "spawn", f"a fresh process computes {got}, not {_ANSWER}")
 
 
 @question(Level.L2, cost=6)
 def a_forked_process_runs_it(subject: Subject, seen: Observation) -> None:
     wheel_of(subject)
-    got = fresh(_FORKED, subject.name)
+    got = fresh(_FORKED, subject.name, subject.place)
     asked(got == _ANSWER, seen, Status.FAIL_CRASH, "fork", f"a child forked after loading computes {got}")
 
 
@@ -78,12 +79,12 @@ def what_it_stores_it_loads(subject: Subject, seen: Observation) -> None:
     backend = subject.backend
     if not isinstance(backend, Serializable):
         raise Declined({"dump": "executables cannot be stored"})
-    (part,) = parts_of(prepared(_small(), subject), subject)
+    (part,) = parts_of(prepared(placed(_small(), subject.place), subject), subject)
     compiled: Executable = in_clean_thread(lambda: backend.compile(part.graph, subject.options, {}))
     stored = backend.dump(compiled)
     loaded = in_clean_thread(lambda: backend.load(stored, part.graph, subject.options, {}))
     generator = torch.Generator().manual_seed(subject.seed)
-    inputs = [torch.randn(3, 4, generator=generator) for _ in part.graph.inputs]
+    inputs = [torch.randn(3, 4, generator=generator).to(subject.place) for _ in part.graph.inputs]
     with torch.no_grad():
         got, wanted = loaded(inputs)[0], run(part.graph, inputs)[0]
     same = torch.allclose(torch.as_tensor(got), wanted)
@@ -95,7 +96,7 @@ def what_is_damaged_it_does_not_load(subject: Subject, seen: Observation) -> Non
     backend = subject.backend
     if not isinstance(backend, Serializable):
         raise Declined({"dump": "executables cannot be stored"})
-    (part,) = parts_of(prepared(_small(), subject), subject)
+    (part,) = parts_of(prepared(placed(_small(), subject.place), subject), subject)
     stored = backend.dump(in_clean_thread(lambda: backend.compile(part.graph, subject.options, {})))
     noise = random.Random(subject.seed).randbytes(len(stored) // 2)
     for damaged in (b"", stored[: len(stored) // 2], noise):

@@ -115,7 +115,7 @@ def two_backends_in_one_process(subject: Subject, seen: Observation) -> None:
     names = (subject.name, _REFERENCE)
     programs = [fairlead.compile(program, backend=name, fallback=(_REFERENCE,)) for name in names]
     for _ in range(3):
-        x = torch.randn(4, generator=generator)
+        x = torch.randn(4, generator=generator).to(subject.place)
         with torch.no_grad():
             for name, compiled in zip(names, programs, strict=True):
                 same = torch.allclose(compiled(x), program(x))

@@ -48,7 +48,7 @@ def _ids(trial: Trial, batch: int, length: int) -> tuple[Any, ...]:
 
 
 def _masked_ids(trial: Trial, batch: int, length: int) -> tuple[Any, ...]:
-    mask = torch.ones(batch, length, dtype=torch.int64)
+    mask = torch.ones(batch, length, dtype=torch.int64, device=trial.device)
     mask[0, -1] = 0
     return *_ids(trial, batch, length), mask
 

@@ -100,7 +100,7 @@ class Encoder(nn.Module):
 
     def forward(self, ids: Tensor) -> Any:
         mask = (ids != 0)[:, None, None, :]
-        x = self.tokens(ids) + self.places(torch.arange(ids.shape[1]))
+        x = self.tokens(ids) + self.places(torch.arange(ids.shape[1], device=ids.device))
         for index in range(2):
             x = x + self.attention[index](self.norms[2 * index](x), mask)
             x = x + self.mlps[index](self.norms[2 * index + 1](x))
@@ -120,7 +120,8 @@ class Rotary(nn.Module):
         return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * self.norm
 
     def turned(self, x: Tensor) -> Tensor:
-        angle = torch.arange(x.shape[-2], dtype=x.dtype)[:, None] * torch.tensor([1.0, 0.1, 0.01, 0.001], dtype=x.dtype)
+        speeds = torch.tensor([1.0, 0.1, 0.01, 0.001], dtype=x.dtype, device=x.device)
+        angle = torch.arange(x.shape[-2], dtype=x.dtype, device=x.device)[:, None] * speeds
         angle = torch.cat([angle, angle], -1)
         left, right = x.chunk(2, -1)
         return x * angle.cos() + torch.cat([-right, left], -1) * angle.sin()
@@ -149,7 +150,7 @@ class Decoder(nn.Module):
         self.keys.index_copy_(1, position, k)
         self.values.index_copy_(1, position, v)
         scores = (q @ self.keys.mT) / 8**0.5
-        scores = scores.masked_fill(torch.arange(12) > position, float("-inf"))
+        scores = scores.masked_fill(torch.arange(12, device=position.device) > position, float("-inf"))
         return self.head(scores.softmax(-1) @ self.values)
 
 
@@ -163,7 +164,7 @@ class Mixture(nn.Module):
 
     def forward(self, x: Tensor) -> Any:
         weights, chosen = self.router(x).softmax(-1).topk(2)
-        gates = torch.zeros(x.shape[0], 4, dtype=x.dtype).scatter(1, chosen, weights)
+        gates = x.new_zeros(x.shape[0], 4).scatter(1, chosen, weights)
         return sum((gates[:, i : i + 1] * expert(x).relu() for i, expert in enumerate(self.experts)), x)
 
 

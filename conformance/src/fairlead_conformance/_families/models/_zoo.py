@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import torch
 from torch import nn
 
 from fairlead_conformance._families.models import _nets
@@ -53,7 +52,7 @@ def _bagged(trial: Trial, batch: int, length: int) -> tuple[Any, ...]:
 
 
 def _token(trial: Trial, batch: int, length: int) -> tuple[Any, ...]:
-    return trial.integers(20, 1, 1), torch.tensor([length])
+    return trial.integers(20, 1, 1), trial.tensor([length])
 
 
 NETS = {

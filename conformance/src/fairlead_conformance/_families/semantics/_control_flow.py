@@ -22,7 +22,7 @@ def a_branch_of_python_on_a_value(trial: Trial) -> None:
 @check(Level.L1)
 def a_loop_over_rows(trial: Trial) -> None:
     def program(x: Tensor) -> Tensor:
-        state = torch.zeros(x.shape[1])
+        state = x.new_zeros(x.shape[1])
         for row in x:
             state = (state * 0.5 + row).relu()
         return state
@@ -47,7 +47,7 @@ def an_early_return(trial: Trial) -> None:
 def a_number_read_from_a_tensor(trial: Trial) -> None:
     twin = trial.compile(lambda x, n: x * n.item() + 1)
     for number in (2, 3, 5):
-        twin(trial.normal(3), torch.tensor(number))
+        twin(trial.normal(3), trial.tensor(number))
 
 
 @check(Level.L1)
@@ -85,7 +85,7 @@ def a_while_loop(trial: Trial) -> None:
         def step(count: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
             return count + 1, value * 0.5 + 1
 
-        carried = (torch.zeros((), dtype=torch.int64), x + 1)
+        carried = (torch.zeros((), dtype=torch.int64, device=x.device), x + 1)
         return while_loop(lambda count, value: count < 5, step, carried)  # type: ignore[no-untyped-call]
 
     trial.compile(program)(trial.normal(3))

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from fairlead_conformance._case import Level
+from fairlead_conformance._device_names import kind_of
 from fairlead_conformance._families.semantics._nets import Mlp, Noisy
 from fairlead_conformance._programs import Trial, check
 
@@ -56,7 +57,7 @@ def a_detached_result(trial: Trial) -> None:
 @check(Level.L2)
 def autocast_around_the_call(trial: Trial) -> None:
     def within() -> torch.autocast:
-        return torch.autocast("cpu", torch.bfloat16)
+        return torch.autocast(kind_of(trial.device), torch.bfloat16)
 
     module = trial.made(Mlp).requires_grad_(False)
     trial.compile(module, within=within)(trial.normal(2, 8))
@@ -65,7 +66,7 @@ def autocast_around_the_call(trial: Trial) -> None:
 @check(Level.L2)
 def autocast_inside_of_the_program(trial: Trial) -> None:
     def program(x: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
-        with torch.autocast("cpu", torch.bfloat16):
+        with torch.autocast(x.device.type, torch.bfloat16):
             y = x @ w
         return y, x @ w
 
@@ -93,7 +94,7 @@ def another_default_dtype(trial: Trial) -> None:
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
-        trial.compile(lambda x: x * torch.ones(3) + 0.1)(trial.normal(3, dtype=torch.float64))
+        trial.compile(lambda x: x * torch.ones(3, device=x.device) + 0.1)(trial.normal(3, dtype=torch.float64))
     finally:
         torch.set_default_dtype(before)
 

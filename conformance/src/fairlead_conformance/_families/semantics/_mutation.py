@@ -119,7 +119,7 @@ def rows_written_by_index(trial: Trial) -> None:
 
     twin = trial.compile(program)
     for row in range(3):
-        twin(trial.normal(5, 4), torch.tensor([row]), trial.normal(1, 4))
+        twin(trial.normal(5, 4), trial.tensor([row]), trial.normal(1, 4))
 
 
 @check(Level.L1, mandatory=True)

@@ -28,7 +28,7 @@ def dropout_drops_what_eager_drops(trial: Trial) -> None:
 @check(Level.L1)
 def dropout_drops_the_right_share(trial: Trial) -> None:
     twin = trial.compile(lambda x: torch.dropout(x, 0.3, True), draws=True)
-    got = twin(torch.ones(20_000))
+    got = twin(trial.ones(20_000))
     share = (got == 0).float().mean().item()
     trial.require(abs(share - 0.3) < 0.025, Status.FAIL_RNG, "share", f"{share:.3f} of the values dropped, not 0.3")
     kept = got[got != 0]
@@ -39,23 +39,23 @@ def dropout_drops_the_right_share(trial: Trial) -> None:
 @check(Level.L1)
 def each_call_draws_anew(trial: Trial) -> None:
     twin = trial.compile(lambda x: torch.dropout(x, 0.5, True), draws=True)
-    twin(torch.ones(64))
+    twin(trial.ones(64))
     torch.manual_seed(trial.salt)
-    first, second = twin.alone(torch.ones(64)).clone(), twin.alone(torch.ones(64))
+    first, second = twin.alone(trial.ones(64)).clone(), twin.alone(trial.ones(64))
     trial.require(not torch.equal(first, second), Status.FAIL_RNG, "fresh-numbers", "two calls drew the same")
     torch.manual_seed(trial.salt)
-    again = twin.alone(torch.ones(64))
+    again = twin.alone(trial.ones(64))
     trial.require(torch.equal(first, again), Status.FAIL_RNG, "seed", "the same seed gives other numbers")
 
 
 @check(Level.L1)
 def another_seed_draws_others(trial: Trial) -> None:
     twin = trial.compile(lambda x: torch.dropout(x, 0.5, True), draws=True)
-    twin(torch.ones(64))
+    twin(trial.ones(64))
     results = []
     for seed in (trial.salt, trial.salt + 1):
         torch.manual_seed(seed)
-        results.append(twin.alone(torch.ones(64)).clone())
+        results.append(twin.alone(trial.ones(64)).clone())
     trial.require(not torch.equal(*results), Status.FAIL_RNG, "seed", "two seeds give the same numbers")
 
 
@@ -64,7 +64,7 @@ def two_draws_in_one_program_differ(trial: Trial) -> None:
     def program(x: Tensor) -> tuple[Tensor, Tensor]:
         return torch.dropout(x, 0.5, True), torch.dropout(x * 1, 0.5, True)
 
-    first, second = trial.compile(program, draws=True)(torch.ones(64))
+    first, second = trial.compile(program, draws=True)(trial.ones(64))
     trial.require(not torch.equal(first, second), Status.FAIL_RNG, "fresh-numbers", "two dropouts drew the same")
 
 
@@ -77,7 +77,7 @@ def dropout_in_evaluation_drops_nothing(trial: Trial) -> None:
 def noise_is_eagers(trial: Trial) -> None:
     def program(x: Tensor) -> tuple[Tensor, ...]:
         y = x + torch.randn_like(x)
-        return y, torch.rand(3), y * torch.rand(4)
+        return y, torch.rand(3, device=x.device), y * torch.rand(4, device=x.device)
 
     twin = trial.compile(program, draws=True)
     for _ in range(2):
@@ -86,7 +86,7 @@ def noise_is_eagers(trial: Trial) -> None:
 
 @check(Level.L2)
 def noise_has_the_right_moments(trial: Trial) -> None:
-    noise = trial.compile(lambda x: torch.randn_like(x) * 2 + 1, draws=True)(torch.zeros(20_000))
+    noise = trial.compile(lambda x: torch.randn_like(x) * 2 + 1, draws=True)(trial.ones(20_000))
     mean, deviation = noise.mean().item(), noise.std().item()
     right = abs(mean - 1) < 0.1 and abs(deviation - 2) < 0.1
     trial.require(right, Status.FAIL_RNG, "moments", f"mean {mean:.3f} and deviation {deviation:.3f}, not 1 and 2")

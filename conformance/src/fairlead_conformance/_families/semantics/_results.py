@@ -98,7 +98,7 @@ def equal_results_have_memory_of_their_own(trial: Trial) -> None:
 @check(Level.L1)
 def writing_to_a_result_harms_no_later_call(trial: Trial) -> None:
     def program(x: Tensor) -> tuple[Tensor, Tensor]:
-        positions = torch.arange(4).unsqueeze(0)
+        positions = torch.arange(4, device=x.device).unsqueeze(0)
         return positions, positions + x
 
     twin = trial.compile(program)
@@ -112,7 +112,7 @@ def writing_to_a_result_harms_no_later_call(trial: Trial) -> None:
 def constants_and_weights_as_results(trial: Trial) -> None:
     class Showing(Mlp):
         def forward(self, x: Tensor) -> Any:
-            return self.up.bias, torch.ones(2), self.down(self.up(x)), self.up.weight.t()
+            return self.up.bias, x.new_ones(2), self.down(self.up(x)), self.up.weight.t()
 
     trial.compile(trial.made(Showing))(trial.normal(2, 8))
 

@@ -50,7 +50,7 @@ def two_symbols_exchanged(trial: Trial) -> None:
 @check(Level.L1, needs=_SYMBOLS)
 def sizes_used_as_numbers(trial: Trial) -> None:
     def program(x: Tensor) -> tuple[Tensor, int]:
-        return x.sum(0) / x.shape[0] + torch.arange(x.shape[1]), x.shape[0] * 2
+        return x.sum(0) / x.shape[0] + torch.arange(x.shape[1], device=x.device), x.shape[0] * 2
 
     twin = trial.compile(program, dynamic=True)
     for shape in ((3, 4), (6, 4), (2, 7)):
@@ -121,7 +121,7 @@ def a_convolution_of_any_size(trial: Trial) -> None:
 def a_mask_made_from_the_length(trial: Trial) -> None:
     def program(scores: Tensor) -> Tensor:
         length = scores.shape[-1]
-        mask = torch.ones(length, length, dtype=torch.bool).tril()
+        mask = torch.ones(length, length, dtype=torch.bool, device=scores.device).tril()
         return scores.masked_fill(~mask, float("-inf")).softmax(-1)
 
     twin = trial.compile(program, dynamic=True)

@@ -160,8 +160,8 @@ def layers_of_one_shape_keep_their_own_weights(trial: Trial) -> None:
 @check(Level.L1)
 def constants_inside_of_the_program(trial: Trial) -> None:
     def program(x: Tensor) -> tuple[Tensor, ...]:
-        table = torch.tensor([[1.0, -2.0], [3.0, 4.0]])
-        return x * table, x + torch.ones(2), torch.zeros(2, 2), torch.full((2,), 3.5) * x[0]
+        table = torch.tensor([[1.0, -2.0], [3.0, 4.0]], device=x.device)
+        return x * table, x + torch.ones(2, device=x.device), x.new_zeros(2, 2), x.new_full((2,), 3.5) * x[0]
 
     trial.compile(program)(trial.normal(2, 2))
 

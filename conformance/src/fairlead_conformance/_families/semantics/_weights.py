@@ -117,7 +117,7 @@ def instances_that_share_code(trial: Trial) -> None:
 
     trial.compile(trial.made(Layers))(trial.normal(2, 8))
     first = trial.made(Mlp)
-    twins = [trial.compile(first), trial.compile(Mlp().eval())]
+    twins = [trial.compile(first), trial.compile(Mlp().eval().to(trial.device))]
     for _ in range(2):
         for twin in twins:
             twin(trial.normal(2, 8))

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from fairlead_conformance._case import Level
+from fairlead_conformance._device_names import kind_of
 from fairlead_conformance._families.training._nets import Attention, Mlp
 from fairlead_conformance._programs import Trial, attributed, check
 from fairlead_conformance._status import Status
@@ -24,7 +25,7 @@ def _gradient(x: Tensor) -> Tensor:
 @check(Level.L3, needs=_TRAINING)
 def dropout_drops_the_same_backwards(trial: Trial) -> None:
     twin = trial.compile(lambda x: torch.dropout(x, 0.5, True), draws=True)
-    x = torch.ones(256, requires_grad=True)
+    x = trial.ones(256).requires_grad_()
     twin.gradients(x)
     torch.manual_seed(trial.salt)
     with attributed():
@@ -48,7 +49,7 @@ def a_checkpoint_drops_the_same_again(trial: Trial) -> None:
     def program(x: Tensor) -> Any:
         return checkpoint(lambda y: torch.dropout(torch.tanh(y * 2), 0.5, True) * y, x, use_reentrant=False)
 
-    trial.compile(program, draws=True).gradients(torch.ones(32, requires_grad=True))
+    trial.compile(program, draws=True).gradients(trial.ones(32).requires_grad_())
 
 
 @check(Level.L3, needs=_TRAINING)
@@ -120,7 +121,7 @@ def batches_of_none_and_of_one(trial: Trial) -> None:
 
 @check(Level.L3, needs=_TRAINING)
 def under_autocast(trial: Trial) -> None:
-    twin = trial.compile(trial.made(Mlp), within=lambda: torch.autocast("cpu", torch.bfloat16))
+    twin = trial.compile(trial.made(Mlp), within=lambda: torch.autocast(kind_of(trial.device), torch.bfloat16))
     twin.gradients(trial.normal(5, 8))
 
 

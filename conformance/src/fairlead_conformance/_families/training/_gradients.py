@@ -78,7 +78,7 @@ def tied_embeddings(trial: Trial) -> None:
 @check(Level.L3, needs=_TRAINING)
 def an_embedding_row_used_many_times(trial: Trial) -> None:
     module = trial.made(nn.Embedding, 10, 4, padding_idx=0)
-    trial.compile(module).gradients(torch.tensor([[3, 3, 0, 7], [3, 1, 0, 3]]))
+    trial.compile(module).gradients(trial.tensor([[3, 3, 0, 7], [3, 1, 0, 3]]))
 
 
 @check(Level.L3, needs=_TRAINING)
@@ -128,13 +128,13 @@ def writes_on_the_way(trial: Trial) -> None:
 @check(Level.L3, needs=_TRAINING)
 def rows_gathered_more_than_once(trial: Trial) -> None:
     twin = trial.compile(lambda x, index: x[index] * x.sum(0))
-    twin.gradients(trial.normal(5, 3).requires_grad_(), torch.tensor([0, 2, 2, 4, 2]))
+    twin.gradients(trial.normal(5, 3).requires_grad_(), trial.tensor([0, 2, 2, 4, 2]))
 
 
 @check(Level.L3, needs=_TRAINING)
 def the_largest_of_equals(trial: Trial) -> None:
     twin = trial.compile(lambda x: (x.amax(1), x.relu(), x.abs(), torch.maximum(x, x.flip(0))))
-    twin.gradients(torch.tensor([[1.0, 1.0, 0.0], [0.0, -2.0, 0.0]]).requires_grad_())
+    twin.gradients(trial.tensor([[1.0, 1.0, 0.0], [0.0, -2.0, 0.0]]).requires_grad_())
 
 
 @check(Level.L3, needs=_TRAINING)
