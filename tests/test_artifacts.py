@@ -20,8 +20,15 @@ from fairlead.registry import registry
 
 SECRET = b"known to this test alone"
 
+CHOICES: list[tuple[str, dict[str, Any]]] = [
+    ("onnxrt", {"spinning": False}),
+    ("openvino", {"streams": 2}),
+    ("openxla", {"threads": "one"}),
+]
+"""An option of each backend, other than its default."""
 
-@pytest.fixture(params=["eager", "onnxrt", "openvino"])
+
+@pytest.fixture(params=["eager", "onnxrt", "openvino", "openxla"])
 def backend(request: pytest.FixtureRequest) -> Backend[Any]:
     return registry.ready(request.param)
 
@@ -128,7 +135,7 @@ def test_another_number_of_threads_is_refused(backend: Backend[Any]) -> None:
         torch.set_num_threads(threads)
 
 
-@pytest.mark.parametrize(("name", "option"), [("onnxrt", {"spinning": False}), ("openvino", {"streams": 2})])
+@pytest.mark.parametrize(("name", "option"), CHOICES)
 def test_another_option_is_refused(name: str, option: dict[str, Any]) -> None:
     backend = registry.ready(name)
     with pytest.raises(ArtifactMismatchError, match="another choice of options"):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from importlib import metadata
 from typing import TYPE_CHECKING
 
-from fairlead.backend import API_VERSION, Capabilities, Options, Probe, Support
+from fairlead.backend import API_VERSION, Capabilities, Executable, Options, Probe, Support
 from fairlead.ir import Graph, Node
 from fairlead_openxla._options import OpenXLAOptions
 
@@ -48,3 +48,18 @@ class OpenXLABackend:
         from fairlead_openxla._executable import XlaExecutable
 
         return XlaExecutable(graph, options, constants)
+
+    def dump(self, executable: Executable, /) -> bytes:
+        """The machine code of every set of sizes that was compiled; weights are its inputs."""
+        from fairlead_openxla._executable import XlaExecutable
+
+        assert isinstance(executable, XlaExecutable)
+        return executable.dump()
+
+    def load(
+        self, data: bytes, graph: Graph, options: OpenXLAOptions, constants: Mapping[int, torch.Tensor], /
+    ) -> XlaExecutable:
+        """The executable, which compiles for further sizes as before. ``data`` has to be trusted: it holds a pickle."""
+        from fairlead_openxla._executable import XlaExecutable
+
+        return XlaExecutable(graph, options, constants, data)

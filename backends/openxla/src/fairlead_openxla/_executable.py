@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from fairlead.ir import Graph, ScalarType
+from fairlead_openxla._artifact import dumped, loaded
 from fairlead_openxla._convolution import weight_layouts
 from fairlead_openxla._lower import Compiled, compile_written, write
 from fairlead_openxla._memory import exported, imported
@@ -20,21 +21,32 @@ __all__ = ["XlaExecutable"]
 
 
 class XlaExecutable:
-    """A graph as XLA's programs. ``baked`` are the inputs whose tensors it holds."""
+    """A graph as XLA's programs. ``baked`` are the inputs whose tensors it holds; ``stored`` is what `dump` gave."""
 
     fresh_outputs = True
 
-    def __init__(self, graph: Graph, options: OpenXLAOptions, constants: Mapping[int, torch.Tensor]) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        options: OpenXLAOptions,
+        constants: Mapping[int, torch.Tensor],
+        stored: bytes | None = None,
+    ) -> None:
         self.baked = frozenset(constants)
         self._graph = graph
         self._options = options
         self._permuted = weight_layouts(graph, self.baked)
         self._passed = _passed(graph, self.baked)
-        self._programs: dict[tuple[int, ...], Compiled] = {}
+        self._programs = {} if stored is None else loaded(stored, self._passed.sources)
         self._lock = threading.Lock()
         self.refit(constants)
         if not self._passed.sources:
             self._program(())
+
+    def dump(self) -> bytes:
+        """The programs that have been compiled so far."""
+        with self._lock:
+            return dumped(self._programs, self._passed.sources)
 
     def refit(self, constants: Mapping[int, torch.Tensor], /) -> None:
         """Place new weights; what is compiled reads them as inputs."""
