@@ -15,6 +15,9 @@ from fairlead import interpret
 from fairlead.backend import Executable
 from fairlead.ir import DType, Graph, Input, Kind, Node, Output, Symbol, TensorType, Token, Value
 from fairlead_openxla import OpenXLAOptions, backend, stablehlo
+from fairlead_openxla._memory import by_the_public_way
+from fairlead_openxla._releases import wide_types
+from fairlead_openxla._settings import calling
 
 
 def tensor(id_: int, *shape: int | str, dtype: DType = DType.f32) -> Value:
@@ -101,6 +104,15 @@ def test_memory_of_any_alignment_is_read(offset: int) -> None:
     assert torch.equal(of_any_length()([x])[0], -x)
 
 
+def test_the_public_way_into_memory_is_right_too() -> None:
+    given = torch.tensor([1, 2**40])
+    with calling():
+        array = by_the_public_way(given)
+        assert array.dtype == "int64"
+        given[0] = 7
+        assert array.tolist() in ([7, 2**40], [1, 2**40])  # the same memory, or a copy where it is not aligned
+
+
 @pytest.mark.parametrize("order", [(1, 0, 2, 3), (2, 0, 3, 1), (3, 2, 1, 0)])
 @pytest.mark.parametrize("shape", [(5, 3, 1, 1), (1, 4, 1, 2), (0, 1, 2, 1), (1, 1, 1, 1)])
 def test_dimensions_of_one_may_have_any_stride(shape: tuple[int, ...], order: tuple[int, ...]) -> None:
@@ -159,7 +171,7 @@ def test_a_new_weight_of_a_convolution_is_laid_out_anew() -> None:
 def test_the_users_configuration_of_jax_stays_and_changes_nothing() -> None:
     x, out = tensor(0, 2, dtype=DType.i64), tensor(1, 2, dtype=DType.i64)
     g = graph([x], [Node("aten.add.Tensor", (x, 1, 1), (out,))], out)
-    with jax.enable_x64(False), jax.debug_nans(True), jax.numpy_rank_promotion("raise"), jax.disable_jit(True):
+    with wide_types(False), jax.debug_nans(True), jax.numpy_rank_promotion("raise"), jax.disable_jit(True):
         assert backend.compile(g, OpenXLAOptions(), {})([torch.tensor([2**40, 1])])[0].tolist() == [2**40 + 1, 2]
         assert jax.numpy.arange(2).dtype == "int32"
         assert jax.config.jax_debug_nans

@@ -8,16 +8,9 @@ from typing import Any
 
 import jax
 
+from fairlead_openxla._releases import wide_types
+
 __all__ = ["calling", "lowering"]
-
-
-def _wide_types() -> Any:
-    """64-bit types; older releases of jax have the block in another place."""
-    if hasattr(jax, "enable_x64"):
-        return jax.enable_x64(True)
-    from jax.experimental import enable_x64
-
-    return enable_x64(True)
 
 
 def calling() -> contextlib.AbstractContextManager[Any]:
@@ -25,13 +18,13 @@ def calling() -> contextlib.AbstractContextManager[Any]:
     config = jax.config
     if config.jax_debug_nans or config.jax_debug_infs or config.jax_disable_jit:
         return _without_debugging()
-    found: contextlib.AbstractContextManager[Any] = _wide_types()
+    found: contextlib.AbstractContextManager[Any] = wide_types()
     return found
 
 
 @contextlib.contextmanager
 def _without_debugging() -> Iterator[None]:
-    with _wide_types(), jax.debug_nans(False), jax.debug_infs(False), jax.disable_jit(False):
+    with wide_types(), jax.debug_nans(False), jax.debug_infs(False), jax.disable_jit(False):
         yield
 
 
