@@ -37,6 +37,53 @@ def test_an_exponential_less_one_is_exact_near_zero(
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_an_inverse_hyperbolic_tangent_is_exact_near_zero(dtype: torch.dtype) -> None:
+    edges = [0.0, -0.0, 1e-10, -1e-10, 1.0, -1.0, 0.999, 2.0, -2.0, float("inf"), float("nan")]
+    x = torch.cat([torch.tensor(edges, dtype=dtype), torch.linspace(-1e-3, 1e-3, 37, dtype=dtype)])
+    found, right = fairlead.compile(torch.atanh, backend="inductor")(x), torch.atanh(x)
+    torch.testing.assert_close(found, right, rtol=4 * torch.finfo(dtype).eps, atol=0.0, equal_nan=True)
+    assert torch.equal(found.signbit() & ~found.isnan(), right.signbit() & ~right.isnan())
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("to", [torch.int8, torch.uint8, torch.int16])
+def test_a_half_beyond_a_narrow_integer_is_converted_as_torch_does(dtype: torch.dtype, to: torch.dtype) -> None:
+    edges = [float("inf"), -float("inf"), float("nan"), 6e4, 300.0, -300.0, 200.0, -1.5]
+    x = torch.tensor(edges, dtype=dtype).repeat(9)
+    assert torch.equal(fairlead.compile(lambda x: x.to(to), backend="inductor")(x), x.to(to))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_an_inverse_error_function_has_all_its_digits_near_one(dtype: torch.dtype) -> None:
+    x = 1 - torch.logspace(-6, -2, 50, dtype=dtype)
+    found, right = fairlead.compile(torch.erfinv, backend="inductor")(x), torch.erfinv(x)
+    torch.testing.assert_close(found, right, rtol=4 * torch.finfo(dtype).eps, atol=0.0)
+
+
+@pytest.mark.parametrize("op", [torch.any, torch.all, lambda x: x.any(1), lambda x: x.all(0, keepdim=True)])
+def test_any_and_all_of_bytes_are_bytes(op: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    x = torch.tensor([[0, 1, 7], [0, 0, 2]], dtype=torch.uint8)
+    found = fairlead.compile(op, backend="inductor")(x)
+    assert found.dtype is torch.uint8
+    assert torch.equal(found, op(x))
+
+
+def test_a_quotient_by_a_number_that_is_rounded_down_is_right_at_infinity() -> None:
+    x = torch.tensor([float("inf"), -float("inf"), 7.0, -7.0, float("nan")])
+    for op in (lambda x: torch.div(x, -2.5, rounding_mode="floor"), lambda x: x % -2.5):
+        torch.testing.assert_close(fairlead.compile(op, backend="inductor")(x), op(x), equal_nan=True)
+
+
+def test_strides_count_from_where_the_storage_begins() -> None:
+    storage = torch.arange(40.0)
+    for view in (storage[5:30], storage[:24].view(4, 6).t()):
+        for op in (lambda x: x.as_strided((3, 4), (4, 1), 2) + 1, lambda x: x.as_strided((3, 4), (5, 1)) + 1):
+            assert torch.equal(fairlead.compile(op, backend="inductor")(view), op(view))
+        scatter = lambda x: torch.as_strided_scatter(x, torch.zeros(2, 2), (2, 2), (7, 3))  # noqa: E731
+        assert torch.equal(fairlead.compile(scatter, backend="inductor")(view), scatter(view))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 @pytest.mark.parametrize("op", [torch.remainder, torch.floor_divide])
 def test_a_remainder_and_a_quotient_rounded_down_are_right_at_infinity(
     op: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], dtype: torch.dtype

@@ -5,12 +5,12 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, Literal
 
 from fairlead.backend import API_VERSION, Capabilities, Executable, Options, Probe, Support
-from fairlead.ir import DType, Graph, Node
+from fairlead.ir import DType, Graph, Node, Value, row_major
 
 if TYPE_CHECKING:
     import torch
@@ -58,16 +58,55 @@ class InductorBackend:
 
     def supports(self, node: Node, /) -> Support:
         """What torch has, but for what Inductor's code gets wrong: it calls ATen for an op that it has no code for."""
-        if node.op == "aten.fractional_max_pool3d.default":
-            return Support.no(
-                "Inductor pools other windows than torch where the sizes are not multiples of the kernel's"
-            )
-        if node.op == "aten.nextafter.default" and node.result.tensor.dtype in (DType.f16, DType.bf16):
-            return Support.no("Inductor looks for the next number in float32")
-        return Support.yes()
+        reason = _WRONG.get(node.op, _never)(node)
+        return Support.yes() if reason is None else Support.no(reason)
 
     def compile(self, graph: Graph, options: InductorOptions, constants: Mapping[int, torch.Tensor], /) -> Executable:
         """The graph compiled for the sizes of the first call, or for symbolic sizes where it has symbols."""
         from fairlead_inductor._executable import InductorExecutable
 
         return InductorExecutable(graph, options)
+
+
+def _never(node: Node) -> str | None:
+    return None
+
+
+def _fractional_pooling(node: Node) -> str | None:
+    return "Inductor pools other windows than torch where the sizes are not multiples of the kernel's"
+
+
+def _nextafter(node: Node) -> str | None:
+    halves = node.result.tensor.dtype in (DType.f16, DType.bf16)
+    return "Inductor looks for the next number in float32" if halves else None
+
+
+def _erfinv(node: Node) -> str | None:
+    result = node.result.tensor
+    rough = result.device == "cpu" and result.dtype in (DType.f32, DType.f64)
+    return "near 1 Inductor's inverse error function has half the digits of torch's" if rough else None
+
+
+def _as_strided(node: Node) -> str | None:
+    """Without an offset the place in the storage follows from the shapes.
+
+    A scatter starts from a copy, which has other strides than what is not row-major.
+    """
+    given = node.args[0]
+    assert isinstance(given, Value)
+    type_ = given.tensor
+    row_major_ = type_.strides is None or type_.strides == row_major(type_.shape)
+    if node.args[-1] is None and (row_major_ or node.op != "aten.as_strided_scatter.default"):
+        return None
+    return "Inductor counts from where a tensor begins, and torch from where its storage does"
+
+
+_WRONG: dict[str, Callable[[Node], str | None]] = {
+    "aten.fractional_max_pool3d.default": _fractional_pooling,
+    "aten.nextafter.default": _nextafter,
+    "aten.erfinv.default": _erfinv,
+    "aten.as_strided.default": _as_strided,
+    "aten.as_strided_copy.default": _as_strided,
+    "aten.as_strided_scatter.default": _as_strided,
+}
+"""Why Inductor is not given a node of such an op, or None where its code is right."""

@@ -1,10 +1,16 @@
 """Ops of which Inductor generates code that is not exact, in terms of others of which it does.
 
 Its vectors on CPUs subtract 1 from exp(x) for expm1(x), and for what is made of it: 0 where x is 1e-10. Remainders and
-quotients that are rounded down are made of the rounded quotient: of 0 and infinity the remainder is NaN.
+quotients that are rounded down are made of the rounded quotient: of 0 and infinity the remainder is NaN. The inverse
+hyperbolic tangent is the logarithm of a quotient near 1. A half beyond an integer of 8 or 16 bits is converted straight
+to it, where ATen's kernels go through 32 bits. `any` and `all` of bytes are bool, and running statistics float32, where
+torch has bytes and halves.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -44,7 +50,7 @@ def _selu(x: torch.Tensor) -> torch.Tensor:
     return _elu(x, 1.6732632423543772, 1.0507009873554805)  # as in aten/src/ATen/native/Activation.cpp
 
 
-def _remainder(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+def _remainder(x: torch.Tensor, y: torch.Tensor | float) -> torch.Tensor:
     dtype = torch.result_type(x, y)
     if x.device.type != "cpu" or not dtype.is_floating_point:
         return torch.remainder(x, y)
@@ -52,7 +58,7 @@ def _remainder(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return rest.to(dtype)
 
 
-def _div(x: torch.Tensor, y: torch.Tensor, *, rounding_mode: str | None) -> torch.Tensor:
+def _div(x: torch.Tensor, y: torch.Tensor | float, *, rounding_mode: str | None) -> torch.Tensor:
     dtype = torch.result_type(x, y)
     if rounding_mode == "trunc" and dtype in (torch.float16, torch.bfloat16):
         return torch.trunc(x / y)  # in two ops, the first of which rounds
@@ -67,9 +73,9 @@ def _div(x: torch.Tensor, y: torch.Tensor, *, rounding_mode: str | None) -> torc
     return torch.where(y == 0, exact, whole).to(dtype)
 
 
-def _both(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def _both(x: torch.Tensor, y: torch.Tensor | float) -> tuple[torch.Tensor, torch.Tensor]:
     dtype = torch.promote_types(torch.result_type(x, y), torch.float32)
-    return x.to(dtype), y.to(dtype)
+    return x.to(dtype), y.to(dtype) if isinstance(y, torch.Tensor) else x.new_full((), y, dtype=dtype)
 
 
 def _rest_and_quotient(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -78,6 +84,38 @@ def _rest_and_quotient(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, 
     quotient = (x - rest) / y
     above = (rest != 0) & ((y < 0) != (rest < 0))
     return torch.where(above, rest + y, rest), torch.where(above, quotient - 1, quotient)
+
+
+def _atanh(x: torch.Tensor) -> torch.Tensor:
+    if x.device.type != "cpu" or not x.is_floating_point():
+        return torch.atanh(x)
+    size = _wide(x).abs()
+    return torch.copysign(torch.log1p(2 * size / (1 - size)) / 2, x).to(x.dtype)
+
+
+def _to_copy(x: torch.Tensor, **to: Any) -> torch.Tensor:
+    narrow = to.get("dtype") in _NARROW and x.dtype in (torch.float16, torch.bfloat16) and x.device.type == "cpu"
+    converted: torch.Tensor = _aten._to_copy.default(x.to(torch.int32) if narrow else x, **to)
+    return converted
+
+
+def _as_bytes(test: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """``test``, with bytes for bytes."""
+
+    def run(x: torch.Tensor, *args: Any) -> torch.Tensor:
+        return test(x.bool(), *args).to(torch.uint8) if x.dtype is torch.uint8 else test(x, *args)
+
+    return run
+
+
+def _with_statistics(norm: Callable[..., tuple[torch.Tensor, ...]]) -> Callable[..., tuple[torch.Tensor, ...]]:
+    """``norm``, whose last two results have the dtype of the running mean and variance that it is given."""
+
+    def run(x: torch.Tensor, weight: Any, bias: Any, *rest: Any) -> tuple[torch.Tensor, ...]:
+        *results, mean, variance = norm(x, weight, bias, *rest)
+        return (*results, mean.to(rest[0].dtype), variance.to(rest[1].dtype))
+
+    return run
 
 
 def _near_zero(x: torch.Tensor) -> torch.Tensor:
@@ -89,11 +127,25 @@ def _wide(x: torch.Tensor) -> torch.Tensor:
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
-_EXACT = {
+_NARROW = (torch.uint8, torch.int8, torch.int16, torch.uint16)
+
+_EXACT: dict[Any, Callable[..., Any]] = {  # an op as a whole where an operand is a number
+    _aten.atanh.default: _atanh,
+    _aten._to_copy.default: _to_copy,
     _aten.expm1.default: _expm1,
     _aten.elu.default: _elu,
     _aten.celu.default: _celu,
     _aten.selu.default: _selu,
     _aten.remainder.Tensor: _remainder,
+    _aten.remainder: _remainder,
     _aten.div.Tensor_mode: _div,
+    _aten.div: _div,
+    **{test: _as_bytes(test) for op in (_aten.any, _aten.all) for test in (op.default, op.dim, op.dims)},
+    **{
+        norm: _with_statistics(norm)
+        for norm in (
+            _aten._native_batch_norm_legit_functional.default,
+            _aten._batch_norm_with_update_functional.default,
+        )
+    },
 }
