@@ -168,6 +168,41 @@ def test_a_new_weight_of_a_convolution_is_laid_out_anew() -> None:
     torch.testing.assert_close(run([x])[0], torch.conv2d(x, weight, None, 1, 1), rtol=1e-5, atol=1e-5)
 
 
+def tied_embedding(weight: torch.Tensor) -> Executable:
+    """Rows of a weight, and their products with all of its rows."""
+    rows, width = weight.shape
+    at, w, found, out = tensor(0, 5, dtype=DType.i64), tensor(1, rows, width), tensor(2, 5, width), tensor(3, 5, rows)
+    nodes = [
+        Node("aten.embedding.default", (w, at, -1, False, False), (found,)),
+        Node("aten.linear.default", (found, w, None), (out,)),
+    ]
+    return backend.compile(graph([at, w], nodes, out), OpenXLAOptions(), {1: weight})
+
+
+@pytest.mark.parametrize("rows", [1, 384, 385, 1000])
+def test_a_weight_is_placed_in_each_layout_in_which_it_is_read(rows: int) -> None:
+    first, second = torch.randn(2, rows, 24)
+    at = torch.arange(5) % rows
+    run = tied_embedding(first)
+    torch.testing.assert_close(run([at])[0], first[at] @ first.T)
+    run.refit({1: second})  # type: ignore[attr-defined]
+    torch.testing.assert_close(run([at])[0], second[at] @ second.T)
+
+
+@pytest.mark.parametrize("baked", [False, True])
+@pytest.mark.parametrize("op", ["mm", "addmm", "linear"])
+def test_a_product_reads_its_weight_however_it_was_placed(op: str, baked: bool) -> None:
+    shape = (900, 24) if op == "linear" else (24, 900)
+    x, weight, bias = given = torch.randn(3, 24), torch.randn(shape), torch.randn(900)
+    a, b, c, out = tensor(0, 3, 24), tensor(1, *shape), tensor(2, 900), tensor(3, 3, 900)
+    arguments: dict[str, tuple[Any, ...]] = {"mm": (a, b), "addmm": (c, a, b, 1, 1), "linear": (a, b, c)}
+    g = graph([a, b, c], [Node(f"aten.{op}.default", arguments[op], (out,))], out)
+    run = backend.compile(g, OpenXLAOptions(), {1: weight} if baked else {})
+    expected = x @ (weight.T if op == "linear" else weight) + (0 if op == "mm" else bias)
+    found = run([t for i, t in enumerate(given) if not (baked and i == 1)])
+    torch.testing.assert_close(found[0], expected, rtol=1e-5, atol=1e-5)
+
+
 def test_the_users_configuration_of_jax_stays_and_changes_nothing() -> None:
     x, out = tensor(0, 2, dtype=DType.i64), tensor(1, 2, dtype=DType.i64)
     g = graph([x], [Node("aten.add.Tensor", (x, 1, 1), (out,))], out)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax.numpy as jnp
 
 from fairlead.ir import Argument, Complex, DimExpr, DType, Node, TensorType, Token, Value, dims
+from fairlead_openxla._layouts import Layout, Wanted
 from fairlead_openxla._numbers import Array
 
 __all__ = ["Call", "Program"]
@@ -17,14 +18,14 @@ __all__ = ["Call", "Program"]
 class Program:
     """What nodes share while a graph is written: sizes, values, layouts of weights, and what has to hold at run time.
 
-    ``permuted`` has, by value, the order in which the dimensions of a weight were placed. ``checks`` are booleans that
-    the compiled program gives back, each with what is wrong where it is false.
+    ``placed`` has, by value and layout, the arrays of weights. ``checks`` are booleans that the compiled program gives
+    back, each with what is wrong where it is false.
     """
 
-    def __init__(self, sizes: Mapping[str, int], permuted: Mapping[int, tuple[int, ...]]) -> None:
+    def __init__(self, sizes: Mapping[str, int]) -> None:
         self.sizes = sizes
-        self.permuted = permuted
         self.values: dict[int, Any] = {}
+        self.placed: dict[tuple[int, Layout], Sequence[Array]] = {}
         self.checks: list[tuple[Array, type[Exception], str]] = []
 
     def shape(self, shape: tuple[dims.Dim, ...]) -> tuple[int, ...]:
@@ -50,9 +51,10 @@ class Program:
 class Call:
     """A node, and what its rule may ask besides the arguments."""
 
-    def __init__(self, node: Node, program: Program) -> None:
+    def __init__(self, node: Node, program: Program, wanted: Wanted | None = None) -> None:
         self.node = node
         self._program = program
+        self._wanted = wanted
 
     @functools.cached_property
     def dtype(self) -> DType:
@@ -75,11 +77,14 @@ class Call:
         assert isinstance(value, Value), "the argument is a tensor"
         return value.tensor
 
-    def permuted(self, index: int, order: tuple[int, ...], x: Array) -> Array:
-        """The operand ``x`` of this index with its dimensions in this order, for nothing where it was placed so."""
+    def placed(self) -> Sequence[Array] | None:
+        """The arrays of the weight that lies as this rule wants it, where that is so."""
+        if self._wanted is None:
+            return None
+        index, layout = self._wanted
         value = self.node.args[index]
-        placed = isinstance(value, Value) and self._program.permuted.get(value.id) == order
-        return x if placed else jnp.transpose(x, order)
+        assert isinstance(value, Value), "a rule wants tensors placed"
+        return self._program.placed.get((value.id, layout))
 
     def require(self, holds: Array, what: str, error: type[Exception] = IndexError) -> None:
         """Have the call raise where not all of ``holds`` is true, as torch does: XLA would take another element."""

@@ -5,44 +5,22 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import lax
 
-from fairlead.ir import Graph, Node, Value
+from fairlead.ir import Node, Value
 from fairlead_openxla._call import Call
+from fairlead_openxla._layouts import Layout, Wanted
 from fairlead_openxla._numbers import Array, operand
 from fairlead_openxla._rules import rule
 
-__all__ = ["has_convolution", "weight_layouts"]
+__all__: list[str] = []
 
-_OP = "aten.convolution.default"
 _SPATIAL = "DHW"
 
 
-def has_convolution(graph: Graph) -> bool:
-    return any(node.op == _OP for node in graph.nodes)
-
-
-def weight_layouts(graph: Graph, placed: frozenset[int]) -> dict[int, tuple[int, ...]]:
-    """By value, the order of dimensions in which to place weights that nothing but plain convolutions read."""
-    orders: dict[int, tuple[int, ...]] = {}
-    others = {v.id for node in graph.nodes for i, a in enumerate(node.args) for v in _values(a, node, i)}
-    values = {graph.inputs[i].value.id for i in placed}
-    for node in graph.nodes:
-        weight = node.args[1] if _is_plain(node) else None
-        if isinstance(weight, Value) and weight.id in values and weight.id not in others:
-            orders[weight.id] = _hwio(weight.tensor.rank)
-    return orders
-
-
-def _values(argument: object, node: Node, index: int) -> list[Value]:
-    """The values of an argument that is not the weight of a plain convolution."""
-    if isinstance(argument, tuple):
-        return [v for a in argument for v in _values(a, node, index)]
-    if not isinstance(argument, Value) or (index == 1 and _is_plain(node)):
-        return []
-    return [argument]
-
-
-def _is_plain(node: Node) -> bool:
-    return node.op == _OP and node.args[6] is False
+def _places(node: Node) -> Wanted | None:
+    weight = node.args[1]
+    if node.args[6] is True or not isinstance(weight, Value):
+        return None
+    return 1, Layout(_hwio(weight.tensor.rank))
 
 
 def _hwio(rank: int) -> tuple[int, ...]:
@@ -55,7 +33,7 @@ def _symbolic(node: Node) -> str | None:
     return None if numbers else "a convolution with a symbolic stride or padding"
 
 
-@rule("convolution", unless=_symbolic)
+@rule("convolution", unless=_symbolic, places=_places)
 def convolution(
     c: Call,
     x: Array,
@@ -80,7 +58,8 @@ def convolution(
         pads = [(r - p, r - p + o) for r, p, o in zip(reach, padding, output_padding, strict=True)]
         steps, spread = (1,) * spatial, stride
     else:
-        kernel = operand(c.permuted(1, _hwio(spatial + 2), weight), c.dtype)
+        placed = c.placed()
+        kernel = operand(placed[0] if placed else jnp.transpose(weight, _hwio(spatial + 2)), c.dtype)
         pads, steps, spread = [(p, p) for p in padding], stride, (1,) * spatial
     out = lax.conv_general_dilated(
         jnp.moveaxis(x, 1, -1),

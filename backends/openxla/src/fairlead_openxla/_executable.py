@@ -10,11 +10,12 @@ import torch
 
 from fairlead.ir import Graph, ScalarType
 from fairlead_openxla._artifact import dumped, loaded
-from fairlead_openxla._convolution import weight_layouts
+from fairlead_openxla._layouts import all_placed, wanted_layouts
 from fairlead_openxla._lower import Compiled, compile_written, write
 from fairlead_openxla._memory import exported, imported
 from fairlead_openxla._numbers import Array
 from fairlead_openxla._options import OpenXLAOptions
+from fairlead_openxla._rules import wanted
 from fairlead_openxla._settings import calling
 
 __all__ = ["XlaExecutable"]
@@ -35,7 +36,8 @@ class XlaExecutable:
         self.baked = frozenset(constants)
         self._graph = graph
         self._options = options
-        self._permuted = weight_layouts(graph, self.baked)
+        self._layouts = wanted_layouts(graph, self.baked, wanted)
+        self._are_placed = all_placed(graph, self._layouts, wanted)
         self._passed = _passed(graph, self.baked)
         self._programs = {} if stored is None else loaded(stored, self._passed.sources)
         self._lock = threading.Lock()
@@ -50,20 +52,22 @@ class XlaExecutable:
 
     def refit(self, constants: Mapping[int, torch.Tensor], /) -> None:
         """Place new weights; what is compiled reads them as inputs."""
-        inputs = self._graph.inputs
         with calling():
-            self._placed = {i: self._place(inputs[i].value.id, t.detach()) for i, t in constants.items()}
+            self._arrays = [a for i in self._passed.tensors for a in self._place(i, constants.get(i))]
 
-    def _place(self, value: int, weight: torch.Tensor) -> Array:
-        order = self._permuted.get(value)
-        return imported(weight if order is None else weight.permute(order))
+    def _place(self, index: int, weight: torch.Tensor | None) -> list[Array | None]:
+        """The arrays of an input; of one that is passed, none that is known yet."""
+        if weight is None:
+            return [None]
+        layouts = self._layouts[self._graph.inputs[index].value.id]
+        return [imported(array) for layout in layouts for array in layout.arrays(weight.detach())]
 
     def __call__(self, inputs: Sequence[Any], /) -> list[torch.Tensor]:
         sizes = self._passed.sizes(inputs)
         program = self._programs.get(sizes) or self._program(sizes)
-        placed = self._placed
         with calling():
-            arrays = [placed[i] if at is None else imported(inputs[at]) for i, at in self._passed.tensors]
+            given = iter(self._passed.places)
+            arrays = [imported(inputs[next(given)]) if array is None else array for array in self._arrays]
             results = program(arrays)
         return [exported(r) for r in results]
 
@@ -73,7 +77,8 @@ class XlaExecutable:
             if known is None:
                 self._refuse_one_more(sizes)
                 env = dict(zip(self._passed.names, sizes, strict=True))
-                known = compile_written(write(self._graph, env, self._permuted), self._graph, self._options)
+                written = write(self._graph, env, self._layouts)
+                known = compile_written(written, self._options, placed=self._are_placed)
                 self._programs[sizes] = known
             return known
 
@@ -93,17 +98,19 @@ class XlaExecutable:
 class _Passed:
     """Where a call finds what: the tensors of the program, and the integers that it is compiled for.
 
-    ``tensors`` has, for each tensor input of the graph, its index and its place in the call, None where it is baked;
-    ``sources``, for each of ``names``, a place in the call, and a dimension where the integer is a size.
+    ``tensors`` are the tensor inputs of the graph, and ``places`` the places in the call of those that are not baked;
+    ``sources`` has, for each of ``names``, a place in the call, and a dimension where the integer is a size.
     """
 
     def __init__(
         self,
-        tensors: tuple[tuple[int, int | None], ...],
+        tensors: tuple[int, ...],
+        places: tuple[int, ...],
         names: tuple[str, ...],
         sources: tuple[tuple[int, int | None], ...],
     ) -> None:
         self.tensors = tensors
+        self.places = places
         self.names = names
         self.sources = sources
 
@@ -114,7 +121,8 @@ class _Passed:
 def _passed(graph: Graph, baked: frozenset[int]) -> _Passed:
     place = {index: at for at, index in enumerate(i for i in range(len(graph.inputs)) if i not in baked)}
     numbers = [i for i, item in enumerate(graph.inputs) if isinstance(item.value.type, ScalarType)]
-    tensors = tuple((i, place.get(i)) for i in range(len(graph.inputs)) if i not in numbers)
+    tensors = tuple(i for i in range(len(graph.inputs)) if i not in numbers)
+    places = tuple(place[i] for i in tensors if i in place)
     named = [(s.name, (place[s.source[0]], s.source[1])) for s in graph.symbols]
     named += [(f"in{i}", (place[i], None)) for i in numbers]
-    return _Passed(tensors, tuple(n for n, _ in named), tuple(s for _, s in named))
+    return _Passed(tensors, places, tuple(n for n, _ in named), tuple(s for _, s in named))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,12 +11,12 @@ import jax
 import jax.numpy as jnp
 import torch
 
-from fairlead.ir import DType, Graph, Node, ScalarType, TensorType
+from fairlead.ir import DType, Graph, Node, ScalarType, TensorType, Value
 from fairlead_openxla._call import Call, Program
-from fairlead_openxla._convolution import has_convolution
+from fairlead_openxla._layouts import Layout, as_declared
 from fairlead_openxla._numbers import Array, cast, jax_dtype
 from fairlead_openxla._options import CompilerOption, OpenXLAOptions
-from fairlead_openxla._rules import rules
+from fairlead_openxla._rules import rules, wanted
 from fairlead_openxla._settings import lowering
 
 __all__ = ["Compiled", "Written", "compile_written", "write"]
@@ -28,10 +28,11 @@ _EXACT: dict[str, CompilerOption] = {
     "xla_cpu_enable_fast_min_max": False,  # else a NaN is dropped
     "xla_allow_excess_precision": False,  # else a half is not rounded between two ops
 }
-_WITH_CONVOLUTIONS: dict[str, CompilerOption] = {
-    # fusions of the default kind run convolutions several times slower
-    "xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT",
-}
+# Products run in Eigen or in YNNPACK. Eigen is up to twice as fast where the factor on the right has its rows in order,
+# as weights have that are placed so (`Layout`), and several times slower where it has its columns. YNNPACK's own kind
+# of fusions, which is the default, runs convolutions several times slower.
+_OF_PLACED: dict[str, CompilerOption] = {"xla_cpu_experimental_ynn_fusion_type": ""}
+_OF_PASSED: dict[str, CompilerOption] = {"xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +61,18 @@ class Compiled:
         return results[:-1]
 
 
-def write(graph: Graph, sizes: Mapping[str, int], permuted: Mapping[int, tuple[int, ...]]) -> Written:
-    """The graph for these values of symbols and integer inputs (``inN``), as a function of its tensor inputs."""
+def write(graph: Graph, sizes: Mapping[str, int], layouts: Mapping[int, tuple[Layout, ...]]) -> Written:
+    """The graph for these values of symbols and integer inputs (``inN``), as a function of its tensor inputs.
+
+    An input for which ``layouts`` has an entry, by its value, comes as the arrays of each layout in turn.
+    """
     found: list[tuple[type[Exception], str]] = []
 
     def function(*arrays: Array) -> list[Array]:
-        program = Program(sizes, permuted)
+        program = Program(sizes)
         given = iter(arrays)
         for i, item in enumerate(graph.inputs):
-            is_number = isinstance(item.value.type, ScalarType)
-            program.values[item.value.id] = sizes[f"in{i}"] if is_number else next(given)
+            _give(program, item.value, sizes.get(f"in{i}"), layouts.get(item.value.id), given)
         for node in graph.nodes:
             _write(node, program)
         found[:] = [(error, text) for _, error, text in program.checks]
@@ -77,19 +80,34 @@ def write(graph: Graph, sizes: Mapping[str, int], permuted: Mapping[int, tuple[i
         return [*results, jnp.stack([held for held, *_ in program.checks])] if found else results
 
     with lowering():
-        shapes = [_declared(item.value.type, item.value.id, sizes, permuted) for item in graph.inputs]
-        lowered = jax.jit(function, keep_unused=True).lower(*(s for s in shapes if s is not None))
+        declared = [s for item in graph.inputs for s in _declared(item.value, sizes, layouts.get(item.value.id))]
+        lowered = jax.jit(function, keep_unused=True).lower(*declared)
     return Written(lowered, tuple(found))
 
 
-def _declared(
-    type_: Any, value: int, sizes: Mapping[str, int], permuted: Mapping[int, tuple[int, ...]]
-) -> jax.ShapeDtypeStruct | None:
-    if not isinstance(type_, TensorType):
-        return None
-    shape = Program(sizes, {}).shape(type_.shape)
-    order = permuted.get(value, range(len(shape)))
-    return jax.ShapeDtypeStruct(tuple(shape[d] for d in order), jax_dtype(type_.dtype))
+def _give(
+    program: Program, value: Value, number: int | None, layouts: tuple[Layout, ...] | None, given: Iterator[Array]
+) -> None:
+    """Take an input's arrays. Of a weight that nobody reads as torch has it, only its shape and dtype are known."""
+    if isinstance(value.type, ScalarType):
+        program.values[value.id] = number
+    elif layouts is None:
+        program.values[value.id] = next(given)
+    else:
+        (program.values[value.id],) = _declared(value, program.sizes, None)
+        for layout in layouts:
+            arrays = [next(given) for _ in layout.shapes(program.shape(value.tensor.shape))]
+            program.placed[value.id, layout] = arrays
+            if layout == as_declared(value.tensor.rank):
+                (program.values[value.id],) = arrays
+
+
+def _declared(value: Value, sizes: Mapping[str, int], layouts: tuple[Layout, ...] | None) -> list[jax.ShapeDtypeStruct]:
+    if not isinstance(value.type, TensorType):
+        return []
+    shape, dtype = Program(sizes).shape(value.type.shape), jax_dtype(value.type.dtype)
+    each = (as_declared(len(shape)),) if layouts is None else layouts
+    return [jax.ShapeDtypeStruct(s, dtype) for layout in each for s in layout.shapes(shape)]
 
 
 def _write(node: Node, program: Program) -> None:
@@ -97,7 +115,7 @@ def _write(node: Node, program: Program) -> None:
         for used in filter(None, node.results):
             program.values[used.id] = jnp.zeros(program.shape(used.tensor.shape), jax_dtype(used.tensor.dtype))
         return
-    call = Call(node, program)
+    call = Call(node, program, wanted(node))
     found = rules()[node.op].write(call, *map(program.argument, node.args))
     results = found if isinstance(found, tuple) else (found,)
     for result, value in zip(results, node.results, strict=False):
@@ -118,12 +136,14 @@ def _finished(result: Array, dtype: DType) -> Array:
     return cast(jnp.asarray(result), dtype)
 
 
-def compile_written(written: Written, graph: Graph, options: OpenXLAOptions) -> Compiled:
+def compile_written(written: Written, options: OpenXLAOptions, *, placed: bool) -> Compiled:
     """Compile, with the debug options that keep XLA exact and those that the caller gives.
+
+    ``placed``: every weight of a product lies as its rule wants it.
 
     An option of ours that this release of XLA does not know is left out: it has not what the option turns off.
     """
-    ours = dict(_EXACT) | (_WITH_CONVOLUTIONS if has_convolution(graph) else {}) | _threads(options)
+    ours = dict(_EXACT) | (_OF_PLACED if placed else _OF_PASSED) | _threads(options)
     while True:
         try:
             with lowering():

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 from fairlead.ir import Node
+from fairlead_openxla._layouts import Places, Wanted
 
-__all__ = ["Entry", "Rule", "Unless", "full_name", "rule", "rules"]
+__all__ = ["Entry", "Rule", "Unless", "full_name", "rule", "rules", "wanted"]
 
 Rule: TypeAlias = Callable[..., Any]
 """Takes the `Call` and the node's arguments; gives an array, or a tuple with one for each result.
@@ -27,11 +28,12 @@ _R = TypeVar("_R", bound=Rule)
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A rule, what it declines, and whether it is right for complex numbers."""
+    """A rule, what it declines, whether it is right for complex numbers, and how it wants a weight to lie."""
 
     write: Rule
     unless: Unless | None = None
     takes_complex: bool = False
+    places: Places | None = None
 
 
 _ENTRIES: dict[str, Entry] = {}
@@ -42,12 +44,14 @@ _FAMILIES = (
 )  # fmt: skip
 
 
-def rule(*names: str, unless: Unless | None = None, takes_complex: bool = False) -> Callable[[_R], _R]:
+def rule(
+    *names: str, unless: Unless | None = None, takes_complex: bool = False, places: Places | None = None
+) -> Callable[[_R], _R]:
     """Enter a rule for ops; a name without an overload is that of ``aten.<name>.default``."""
 
     def enter(write: _R) -> _R:
         for name in names:
-            _ENTRIES[full_name(name)] = Entry(write, unless, takes_complex)
+            _ENTRIES[full_name(name)] = Entry(write, unless, takes_complex, places)
         return write
 
     return enter
@@ -70,3 +74,9 @@ def rules() -> Mapping[str, Entry]:
     for family in _FAMILIES:
         importlib.import_module(f"fairlead_openxla._{family}")
     return _ENTRIES
+
+
+def wanted(node: Node) -> Wanted | None:
+    """The operand that the rule of a node wants in a layout of its own."""
+    places = rules()[node.op].places
+    return None if places is None else places(node)

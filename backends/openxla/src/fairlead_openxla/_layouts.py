@@ -1,0 +1,103 @@
+"""How weights are placed in memory: as the ops that read them run fastest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import torch
+
+from fairlead.ir import Graph, Node, Value
+
+__all__ = ["Layout", "Places", "Wanted", "all_placed", "as_declared", "matrix", "wanted_layouts"]
+
+_BLOCK = 1536
+"""Bytes of a row of a block: what Eigen packs stays in the first cache."""
+_LANES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The order of a weight's dimensions, and how much of the last of them each array has, 0 for all of it."""
+
+    order: tuple[int, ...]
+    width: int = 0
+
+    def arrays(self, weight: torch.Tensor) -> list[torch.Tensor]:
+        """The weight as views, in the order in which the program takes them."""
+        moved = weight.permute(self.order)
+        return list(torch.split(moved, self.width, -1)) if self.width else [moved]
+
+    def shapes(self, shape: tuple[int, ...]) -> list[tuple[int, ...]]:
+        """The shapes of `arrays`."""
+        moved = tuple(shape[d] for d in self.order)
+        if not self.width:
+            return [moved]
+        *lead, last = moved
+        return [(*lead, min(self.width, last - start)) for start in range(0, last, self.width)]
+
+
+Wanted: TypeAlias = tuple[int, Layout]
+"""An operand, and how it should lie."""
+
+Places: TypeAlias = Callable[[Node], Wanted | None]
+"""The weight that the rule of a node would rather have in a layout of its own, where it has one."""
+
+
+def as_declared(rank: int) -> Layout:
+    """A tensor as torch has it."""
+    return Layout(tuple(range(rank)))
+
+
+def matrix(index: int, *, transposed: bool = False) -> Places:
+    """A factor on the right whose columns are cut into blocks.
+
+    Eigen's product reads one row after the other when it packs the factor. Rows that lie a multiple of 4096 bytes apart
+    share a few lines of the first cache, which takes twice as long; rows of a block that is narrow enough never do.
+    """
+
+    def places(node: Node) -> Wanted | None:
+        value = node.args[index]
+        if not isinstance(value, Value) or value.tensor.rank != 2 or not value.tensor.is_static:
+            return None
+        order = (1, 0) if transposed else (0, 1)
+        columns = value.tensor.shape[order[1]]
+        assert isinstance(columns, int), "a static shape has numbers"
+        return index, Layout(order, _even(columns, _BLOCK // value.tensor.dtype.itemsize))
+
+    return places
+
+
+def _even(columns: int, most: int) -> int:
+    """The width of blocks that are about the same, in whole vectors."""
+    blocks = -(-columns // most)
+    width = -(-columns // max(blocks, 1))
+    return min(-(-width // _LANES) * _LANES, most)
+
+
+def wanted_layouts(graph: Graph, placed: frozenset[int], places: Places) -> dict[int, tuple[Layout, ...]]:
+    """By value, how each weight is placed: once for each layout in which a node reads it."""
+    found: dict[int, dict[Layout, None]] = {graph.inputs[i].value.id: {} for i in placed}
+    for node in graph.nodes:
+        wanted = places(node)
+        for index, argument in enumerate(node.args):
+            for value in _values(argument):
+                if value.id in found:
+                    asked = wanted is not None and wanted[0] == index
+                    found[value.id][wanted[1] if asked and wanted else as_declared(value.tensor.rank)] = None
+    return {value: tuple(layouts) for value, layouts in found.items()}
+
+
+def all_placed(graph: Graph, layouts: Mapping[int, tuple[Layout, ...]], places: Places) -> bool:
+    """Whether every operand that should lie in some layout does."""
+    asked = [(node.args[wanted[0]], wanted[1]) for node in graph.nodes if (wanted := places(node)) is not None]
+    return all(isinstance(value, Value) and layout in layouts.get(value.id, ()) for value, layout in asked)
+
+
+def _values(argument: object) -> Iterator[Value]:
+    if isinstance(argument, Value):
+        yield argument
+    elif isinstance(argument, tuple):
+        for each in argument:
+            yield from _values(each)
