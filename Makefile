@@ -14,7 +14,7 @@ DEVICE ?= cpu
 SAMPLED := inductor
 SAMPLE := 8/16
 
-.PHONY: help setup test lint unit gpu inference demo bench conform matrix pack zoo mutants fix api docs vendor wheels clean
+.PHONY: help setup test lint unit gpu inference demo bench conform coverage matrix pack zoo mutants fix api docs vendor wheels clean
 .DEFAULT_GOAL := help
 
 help:    ## list the targets
@@ -48,6 +48,9 @@ conform: .venv/.ready    ## the conformance suite on each of our backends, in fu
 	failed=; for b in $(JUDGED); do $(BIN)/fairlead-conformance run $$b --level $(LEVEL) $(SEED:%=--seed %) --device $(DEVICE) --report reports/$$b || failed="$$failed $$b"; done; \
 	$(BIN)/fairlead-conformance scoreboard $(JUDGED:%=reports/%) -o reports/site; \
 	[ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
+
+coverage: .venv/.ready    ## a page of what each backend says of each op in each dtype, in reports/
+	$(BIN)/fairlead-conformance coverage --output reports/coverage.html
 
 matrix: .venv/.ready    ## capture, the golden corpus and semantics on other releases of torch
 	$(BIN)/python -m tests.matrix --report docs/results/matrix.md

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import typer
 
-from fairlead_conformance._cli import badge, diff, init, merge, repro, run, schema, scoreboard, verify
+from fairlead_conformance._cli import badge, coverage, diff, init, merge, repro, run, schema, scoreboard, verify
 
 app = typer.Typer(
     name="fairlead-conformance", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
 )
-for command in (run, init, verify, merge, diff, repro, badge, scoreboard, schema):
+for command in (run, init, verify, merge, diff, repro, badge, scoreboard, coverage, schema):
     command.register(app)
 
 
