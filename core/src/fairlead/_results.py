@@ -12,7 +12,7 @@ from fairlead._torch_types import TORCH_DTYPES
 from fairlead.errors import ResultError
 from fairlead.interpret import restride
 from fairlead.ir import DimExpr, Graph, TensorType, Type, Value, dims, row_major
-from fairlead.partition import DRAWS, Part
+from fairlead.partition import Part
 
 
 class Outputs:
@@ -73,24 +73,36 @@ _Strides = tuple[Callable[[Mapping[str, int]], int], ...]
 
 
 def checked(part: Part, results: Sequence[Any], env: Mapping[str, int]) -> list[torch.Tensor]:
-    """The results of a Part as tensors of the types it declares; a `ResultError` where they are not.
-
-    What torch runs is where torch has it: CUDA's attention gives the seed of its dropout on the CPU, which its types
-    say otherwise, and takes it back from there.
-    """
+    """The results of a Part as tensors of the types it declares; a `ResultError` where they are not."""
     declared = [v.tensor for v in part.graph.output_values()]
     if len(results) != len(declared):
         raise _wrong(part, f"returned {len(results)} results, not {len(declared)}")
     tensors = [r if isinstance(r, torch.Tensor) else torch.utils.dlpack.from_dlpack(r) for r in results]
+    anywhere = _seeds(part)
     for index, (tensor, type_) in enumerate(zip(tensors, declared, strict=True)):
         shape = tuple(dims.evaluate(d, env) for d in type_.shape)
         if tuple(tensor.shape) != shape:
             raise _wrong(part, f"result {index} has shape {list(tensor.shape)}, not {list(shape)}")
         if tensor.dtype != TORCH_DTYPES[type_.dtype]:
             raise _wrong(part, f"result {index} has dtype {tensor.dtype}, not {TORCH_DTYPES[type_.dtype]}")
-        if str(tensor.device) != type_.device and part.backend != DRAWS:
+        if str(tensor.device) != type_.device and index not in anywhere:
             raise _wrong(part, f"result {index} is on {tensor.device}, not {type_.device}")
     return tensors
+
+
+_CUDA_ATTENTION = frozenset(
+    f"aten._scaled_dot_product_{kind}_attention.default" for kind in ("cudnn", "efficient", "flash")
+)
+
+
+def _seeds(part: Part) -> set[int]:
+    """The results that are seeds of attention's dropout.
+
+    Torch has them on the CPU, or on the device while a CUDA graph is recorded, whatever their types say, and takes
+    them back from either.
+    """
+    ids = {r.id for n in part.graph.nodes if n.op in _CUDA_ATTENTION for r in n.results[2:] if r is not None}
+    return {i for i, value in enumerate(part.graph.output_values()) if value.id in ids} if ids else set()
 
 
 def _wrong(part: Part, what: str) -> ResultError:

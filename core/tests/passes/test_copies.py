@@ -303,3 +303,14 @@ def test_what_is_saved_stays_apart_from_what_the_caller_gets(visible: bool) -> N
     roles = (Role.user, Role.saved) if visible else (Role.saved, Role.user)
     graph = b.graph(*(Output(v, r) for v, r in zip((y, copy(b, y)), roles, strict=True)))
     assert "aten.clone.default" in canonical(graph)
+
+
+def test_a_copy_of_a_number_from_another_device_moves_it() -> None:
+    """``x[-1] = 9`` on CUDA copies a tensor of the CPU."""
+    b = Builder()
+    x = b.input(TensorType(DType.f32, (4,), device="cuda:0"))
+    number = b.input(TensorType(DType.f32, ()))
+    graph = b.graph(b("aten.copy.default", x, number, False, to=x.tensor))
+    (cast, expand, *_) = canonicalize(graph).nodes
+    assert (cast.op, cast.args[3]) == ("aten._to_copy.default", Token("device", "cuda:0"))
+    assert {cast.result.tensor.device, expand.result.tensor.device} == {"cuda:0"}

@@ -64,9 +64,11 @@ def _cat(node: Node, emit: Emitter) -> Replacement | None:
     return unless_equal(node, emit, node.op, (tuple(parts), dim % result.rank))
 
 
-def _cast(value: Value, dtype: DType, emit: Emitter) -> Value:
-    args = (value, Token("dtype", dtype), None, None, None, False, None)
-    return emit("aten._to_copy.default", args, msgspec.structs.replace(value.tensor, dtype=dtype, strides=None))
+def _cast(value: Value, dtype: DType, emit: Emitter, device: str = "") -> Value:
+    moved = device not in ("", value.tensor.device)
+    args = (value, Token("dtype", dtype), None, Token("device", device) if moved else None, None, False, None)
+    type_ = msgspec.structs.replace(value.tensor, dtype=dtype, strides=None, device=device or value.tensor.device)
+    return emit("aten._to_copy.default", args, type_)
 
 
 def _to_copy(node: Node, emit: Emitter) -> Replacement | None:
@@ -84,10 +86,10 @@ def _clone(node: Node, emit: Emitter) -> Replacement | None:
 
 
 def _copy(node: Node, emit: Emitter) -> Replacement:
-    """``copy(self, src)``: src in the shape and dtype of self."""
+    """``copy(self, src)``: src in the shape and dtype of self, and on its device."""
     value, target = operand(node, 1), node.result.tensor
-    if value.tensor.dtype != target.dtype:
-        value = _cast(value, target.dtype, emit)
+    if (value.tensor.dtype, value.tensor.device) != (target.dtype, target.device):
+        value = _cast(value, target.dtype, emit, target.device)
     if value.tensor.shape != target.shape:
         value = emit("aten.expand.default", (value, shape_argument(target.shape), False), node.result.type)
     return (emit(_CLONE, (value, None), node.result.type),)
