@@ -105,6 +105,14 @@ def test_a_half_is_rounded_where_torch_rounds_it(
     assert torch.equal(fairlead.compile(op, backend="inductor")(x, y), op(x, y))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_nan_times_the_integer_zero_is_nan(dtype: torch.dtype) -> None:
+    x = torch.tensor([1.0, float("nan"), float("inf"), -2.0], dtype=dtype)
+    for program in (F.softshrink, lambda x: x * 0):
+        found, right = fairlead.compile(program, backend="inductor")(x), program(x)
+        torch.testing.assert_close(found, right, rtol=0.0, atol=0.0, equal_nan=True)
+
+
 def test_windows_of_unequal_sizes_are_those_of_torch() -> None:
     def pool(x: torch.Tensor, samples: torch.Tensor) -> torch.Tensor:
         return F.fractional_max_pool3d(x, 2, output_size=3, _random_samples=samples)

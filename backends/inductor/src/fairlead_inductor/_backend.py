@@ -10,7 +10,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any, Literal
 
 from fairlead.backend import API_VERSION, Capabilities, Executable, Options, Probe, Support
-from fairlead.ir import DType, Graph, Node, Value, row_major
+from fairlead.ir import DType, Graph, Node, TensorType, Value, row_major
 
 if TYPE_CHECKING:
     import torch
@@ -87,6 +87,19 @@ def _erfinv(node: Node) -> str | None:
     return "near 1 Inductor's inverse error function has half the digits of torch's" if rough else None
 
 
+def _is_on_cuda(node: Node) -> bool:
+    return any(isinstance(v.type, TensorType) and v.type.device.startswith("cuda") for v in node.operands())
+
+
+def _frexp(node: Node) -> str | None:
+    return "Inductor takes denormal numbers apart wrongly on CUDA" if _is_on_cuda(node) else None
+
+
+def _to_copy(node: Node) -> str | None:
+    is_complex = node.result.tensor.dtype.is_complex and _is_on_cuda(node)
+    return "Inductor has no complex numbers in kernels for CUDA" if is_complex else None
+
+
 def _as_strided(node: Node) -> str | None:
     """Without an offset the place in the storage follows from the shapes.
 
@@ -105,6 +118,8 @@ _WRONG: dict[str, Callable[[Node], str | None]] = {
     "aten.fractional_max_pool3d.default": _fractional_pooling,
     "aten.nextafter.default": _nextafter,
     "aten.erfinv.default": _erfinv,
+    "aten.frexp.Tensor": _frexp,
+    "aten._to_copy.default": _to_copy,
     "aten.as_strided.default": _as_strided,
     "aten.as_strided_copy.default": _as_strided,
     "aten.as_strided_scatter.default": _as_strided,

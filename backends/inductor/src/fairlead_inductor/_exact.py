@@ -4,7 +4,8 @@ Its vectors on CPUs subtract 1 from exp(x) for expm1(x), and for what is made of
 quotients that are rounded down are made of the rounded quotient: of 0 and infinity the remainder is NaN. The inverse
 hyperbolic tangent is the logarithm of a quotient near 1. A half beyond an integer of 8 or 16 bits is converted straight
 to it, where ATen's kernels go through 32 bits. `any` and `all` of bytes are bool, and running statistics float32, where
-torch has bytes and halves.
+torch has bytes and halves. A product with the integer 0 is 0 to it, where NaN times 0 is NaN. On CUDA it loses the NaNs
+of halves that it sorts, and rounds a number of more bits before it multiplies halves by it.
 """
 
 from __future__ import annotations
@@ -14,18 +15,57 @@ from typing import Any
 
 import torch
 
+from fairlead.ir import DType, Node
+
 __all__ = ["exact"]
 
 _aten = torch.ops.aten
 
+_HALVES = (DType.f16, DType.bf16)
+
 
 def exact(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
-    """The module, changed in place where an op is not exact on CPUs."""
+    """The module, changed in place where an op is not exact."""
     for node in module.graph.nodes:
-        if node.op == "call_function":
-            node.target = _EXACT.get(node.target, node.target)
+        if node.op != "call_function":
+            continue
+        if node.target in (_aten.mul, _aten.mul.Tensor) and _is_zero(node.args[1]):
+            node.args = (node.args[0], _ZERO[_is_floating(node.meta.get("node"))])
+        if node.target in _ROUNDED_ONCE and _reads_a_wider_number(node.meta.get("node")):
+            node.target = _ROUNDED_ONCE[node.target]
+        node.target = _EXACT.get(node.target, node.target)
     module.recompile()
     return module
+
+
+def _is_zero(arg: object) -> bool:
+    return type(arg) is int and arg == 0
+
+
+def _is_floating(node: Node | None) -> bool:
+    return node is not None and node.result.tensor.dtype.is_floating
+
+
+def _reads_a_wider_number(node: Node | None) -> bool:
+    """Whether halves on CUDA meet a tensor of one number with more bits: torch rounds the result alone."""
+    if node is None or node.result.tensor.device == "cpu" or node.result.tensor.dtype not in _HALVES:
+        return False
+    return any(v.tensor.dtype.is_floating and v.tensor.dtype not in _HALVES for v in node.operands())
+
+
+def _rounded_once(op: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    def wide(x: torch.Tensor, y: torch.Tensor, **rest: Any) -> torch.Tensor:
+        return op(x.float(), y.float(), **rest).to(torch.result_type(x, y))
+
+    return wide
+
+
+def _sort(x: torch.Tensor, **how: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    if x.device.type == "cpu" or x.dtype not in (torch.float16, torch.bfloat16):
+        plain: tuple[torch.Tensor, torch.Tensor] = _aten.sort.stable(x, **how)
+        return plain
+    values, places = _aten.sort.stable(x.float(), **how)
+    return values.to(x.dtype), places
 
 
 def _expm1(x: torch.Tensor) -> torch.Tensor:
@@ -52,7 +92,7 @@ def _selu(x: torch.Tensor) -> torch.Tensor:
 
 def _remainder(x: torch.Tensor, y: torch.Tensor | float) -> torch.Tensor:
     dtype = torch.result_type(x, y)
-    if x.device.type != "cpu" or not dtype.is_floating_point:
+    if not dtype.is_floating_point:
         return torch.remainder(x, y)
     rest, _ = _rest_and_quotient(*_both(x, y))
     return rest.to(dtype)
@@ -62,7 +102,7 @@ def _div(x: torch.Tensor, y: torch.Tensor | float, *, rounding_mode: str | None)
     dtype = torch.result_type(x, y)
     if rounding_mode == "trunc" and dtype in (torch.float16, torch.bfloat16):
         return torch.trunc(x / y)  # in two ops, the first of which rounds
-    if rounding_mode != "floor" or x.device.type != "cpu" or not dtype.is_floating_point:
+    if rounding_mode != "floor" or not dtype.is_floating_point:
         return torch.div(x, y, rounding_mode=rounding_mode)
     x, y = _both(x, y)
     _, quotient = _rest_and_quotient(x, y)
@@ -129,6 +169,12 @@ def _wide(x: torch.Tensor) -> torch.Tensor:
 
 _NARROW = (torch.uint8, torch.int8, torch.int16, torch.uint16)
 
+_ZERO = (0, 0.0)
+
+_ARITHMETIC = (_aten.add.Tensor, _aten.sub.Tensor, _aten.mul.Tensor, _aten.div.Tensor)
+
+_ROUNDED_ONCE = {op: _rounded_once(op) for op in _ARITHMETIC}
+
 _EXACT: dict[Any, Callable[..., Any]] = {  # an op as a whole where an operand is a number
     _aten.atanh.default: _atanh,
     _aten._to_copy.default: _to_copy,
@@ -140,6 +186,7 @@ _EXACT: dict[Any, Callable[..., Any]] = {  # an op as a whole where an operand i
     _aten.remainder: _remainder,
     _aten.div.Tensor_mode: _div,
     _aten.div: _div,
+    _aten.sort.stable: _sort,
     **{test: _as_bytes(test) for op in (_aten.any, _aten.all) for test in (op.default, op.dim, op.dims)},
     **{
         norm: _with_statistics(norm)

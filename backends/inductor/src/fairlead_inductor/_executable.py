@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import torch
 from torch._dynamo.convert_frame import compile_lock
 from torch._dynamo.source import ConstantSource
+from torch._inductor import config as inductor_config
 from torch._inductor import list_mode_options
 from torch._inductor.compile_fx import compile_fx
 from torch._subclasses import FakeTensorMode
@@ -44,8 +45,10 @@ class InductorExecutable:
     def __init__(self, graph: Graph, options: InductorOptions) -> None:
         self._graph = graph
         casts = {"emulate_precision_casts": True} if _rounds_by_casts(graph) else {}
-        self._config = {**list_mode_options(options.mode), **casts, **options.config}
-        self._is_recorded = records(self._config, _devices(graph))
+        devices = _devices(graph)
+        rounding = _quotients_as_eager() if "cuda" in devices else {}
+        self._config = {**list_mode_options(options.mode), **casts, **rounding, **options.config}
+        self._is_recorded = records(self._config, devices)
         self._variants: list[_Variant] = []
         self._lock = threading.Lock()
         self._laid_out = tuple(
@@ -115,6 +118,16 @@ def _devices(graph: Graph) -> set[str]:
     """The kinds of devices that the graph's inputs and results are on."""
     values = [*(i.value for i in graph.inputs), *(r for n in graph.nodes for r in n.results if r is not None)]
     return {v.type.device.partition(":")[0] for v in values if isinstance(v.type, TensorType)}
+
+
+def _quotients_as_eager() -> dict[str, bool]:
+    """Have Triton round quotients of float32 as eager does, whatever this release of torch calls that."""
+    for name in ("eager_numerics.division_rounding", "emulate_division_rounding", "emulate_divison_rounding"):
+        owner, _, last = name.rpartition(".")
+        found: Any = inductor_config if not owner else getattr(inductor_config, owner, None)
+        if hasattr(found, last):
+            return {name: True}
+    return {}
 
 
 def _rounds_by_casts(graph: Graph) -> bool:
