@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import torch
 
-from fairlead.ir import Graph, TensorType, Token
+from fairlead.ir import Graph, TensorType, Token, opset
 from fairlead_conformance._device_names import kind_of
 from fairlead_conformance._retyped import Change, retyped
 
@@ -50,7 +50,22 @@ def placed(graph: Graph, device: str) -> Graph:
     def token(old: Token) -> Token:
         return Token("device", device) if old.kind == "device" else old
 
-    return retyped(graph, Change(type_, token))
+    return _with_devices(retyped(graph, Change(type_, token)), device)
+
+
+def _with_devices(graph: Graph, device: str) -> Graph:
+    """The graph with ``device`` for factories that name none, which the IR has make theirs on the CPU."""
+    nodes = []
+    for node in graph.nodes:
+        known = opset.spec(node.op)
+        names = (
+            [p.name for p in opset.signature(known.signature).operands] if known and not any(node.operands()) else []
+        )
+        if "device" in names and node.args[place := names.index("device")] is None:
+            args = (*node.args[:place], Token("device", device), *node.args[place + 1 :])
+            node = msgspec.structs.replace(node, args=args)
+        nodes.append(node)
+    return msgspec.structs.replace(graph, nodes=tuple(nodes))
 
 
 def device_of(graph: Graph) -> str:

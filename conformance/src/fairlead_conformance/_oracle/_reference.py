@@ -87,13 +87,26 @@ class Reference:
         device = device_of(self.graph)
         try:
             with torch.no_grad():
-                return list(map(home, self._there(*copies(inputs, device))))
+                results = list(map(home, self._there(*copies(inputs, device))))
         except (NotImplementedError, RuntimeError) as error:
             if lost(device):
                 raise
             self.eager(inputs)  # what fails everywhere is a defect of the case
             said = f"{error}".strip().splitlines()[0]
             raise Declined({kind_of(device): f"torch itself does not run it there: {said}"}) from error
+        if not self.is_drawn:
+            self._same_types(results, self.eager(inputs), kind_of(device))
+        return results
+
+    def _same_types(self, there: Sequence[torch.Tensor], here: Sequence[torch.Tensor], kind: str) -> None:
+        """Raise `Declined` where torch's kernels for the device give other types than the CPU's, which the graph has.
+
+        Norms of halves keep their statistics in float32 on CUDA, and those of running statistics keep none.
+        """
+        for index, (a, b) in enumerate(zip(there, here, strict=True)):
+            if (a.dtype, a.shape) != (b.dtype, b.shape):
+                said = f"output {index} is {a.dtype} {list(a.shape)}, and on the CPU {b.dtype} {list(b.shape)}"
+                raise Declined({kind: f"torch's own types differ there: {said}"})
 
     @functools.cached_property
     def _there(self) -> torch.fx.GraphModule:
