@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,9 +13,14 @@ from fairlead_openxla._releases import wide_types
 
 __all__ = ["calling", "lowering"]
 
+_STARTED_IN = os.getpid()
+"""The process that has XLA's threads; whoever needs this module goes on to start them."""
+
 
 def calling() -> contextlib.AbstractContextManager[Any]:
     """For importing tensors, without which 64-bit integers are cut, and for running what is compiled."""
+    if os.getpid() != _STARTED_IN:
+        raise _forked()
     config = jax.config
     if config.jax_debug_nans or config.jax_debug_infs or config.jax_disable_jit:
         return _without_debugging()
@@ -31,6 +37,8 @@ def _without_debugging() -> Iterator[None]:
 @contextlib.contextmanager
 def lowering() -> Iterator[None]:
     """For writing a graph: whatever the user has set, rules mean the same."""
+    if os.getpid() != _STARTED_IN:
+        raise _forked()
     with (
         _without_debugging(),
         jax.numpy_dtype_promotion("standard"),
@@ -38,3 +46,12 @@ def lowering() -> Iterator[None]:
         jax.default_device(jax.devices("cpu")[0]),
     ):
         yield
+
+
+def _forked() -> RuntimeError:
+    """A call would wait for threads that only the parent has."""
+    return RuntimeError(
+        "XLA's threads did not come along when this process was forked\n"
+        f"  from: fairlead-openxla, process {os.getpid()}; XLA was started in process {_STARTED_IN}\n"
+        '  next: start processes by multiprocessing.get_context("spawn"), or compile first in the child'
+    )
