@@ -109,8 +109,7 @@ def test_the_public_way_into_memory_is_right_too() -> None:
     with calling():
         array = by_the_public_way(given)
         assert array.dtype == "int64"
-        given[0] = 7
-        assert array.tolist() in ([7, 2**40], [1, 2**40])  # the same memory, or a copy where it is not aligned
+        assert array.tolist() == [1, 2**40]
 
 
 @pytest.mark.parametrize("order", [(1, 0, 2, 3), (2, 0, 3, 1), (3, 2, 1, 0)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,6 +20,11 @@ from fairlead_openxla._rules import wanted
 from fairlead_openxla._settings import calling
 
 __all__ = ["XlaExecutable"]
+
+_LOG = logging.getLogger("fairlead.openxla")
+
+_MANY = 8
+"""After how many compilations of one graph torch gives up by default, and we warn."""
 
 
 class XlaExecutable:
@@ -80,7 +86,17 @@ class XlaExecutable:
                 written = write(self._graph, env, self._layouts)
                 known = compile_written(written, self._options, placed=self._are_placed)
                 self._programs[sizes] = known
+                self._warn_of_many()
             return known
+
+    def _warn_of_many(self) -> None:
+        if len(self._programs) == _MANY:
+            _LOG.warning(
+                "graph @%s has been compiled for %d sets of sizes, as XLA has no symbols: pad to fewer, or use a "
+                "backend that has symbolic sizes",
+                self._graph.name,
+                _MANY,
+            )
 
     def _refuse_one_more(self, sizes: tuple[int, ...]) -> None:
         if len(self._programs) < self._options.executables:
