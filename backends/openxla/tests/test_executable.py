@@ -14,7 +14,7 @@ import torch
 from fairlead import interpret
 from fairlead.backend import Executable
 from fairlead.ir import DType, Graph, Input, Kind, Node, Output, Symbol, TensorType, Token, Value
-from fairlead_openxla import OpenXLAOptions, backend, stablehlo
+from fairlead_openxla import OpenXLAOptions, backend
 from fairlead_openxla._memory import by_the_public_way
 from fairlead_openxla._releases import wide_types
 from fairlead_openxla._settings import calling
@@ -292,11 +292,3 @@ def test_a_sum_is_rounded_once(op: str) -> None:
 def test_an_option_that_xla_does_not_know_is_an_error() -> None:
     with pytest.raises(Exception, match="xla_no_such_option"):
         of_any_length(OpenXLAOptions(compiler_options={"xla_no_such_option": True}))([torch.ones(1)])
-
-
-def test_a_graph_has_a_text_in_stablehlo() -> None:
-    x, out = tensor(0, "b", 3), tensor(1, "b", 3)
-    g = graph([x], [Node("aten.neg.default", (x,), (out,))], out, symbols=(Symbol("b", 1, None, (0, 0)),))
-    module = stablehlo.text(g, {"b": 5})
-    assert "stablehlo.negate" in module
-    assert "tensor<5x3xf32>" in module
