@@ -97,6 +97,10 @@ FAULTS: dict[str, tuple[Graph, Any]] = {
         lambda results, graph, inputs: [torch.nn.functional.gelu(inputs[0], approximate="tanh")],
     ),
     "float64 in float32": (one("aten.sin.default", "f64[64]"), after(narrowed)),
+    "an incomplete gamma function a ten-thousandth off": (
+        one("aten.igammac.default", "f32[64]", "f32[64]"),
+        after(lambda x: x * (1 + 1e-4)),
+    ),
     "a sum in float16": (
         one("aten.sum.dim_IntList", "f16[8, 256]", dim=[1]),
         lambda results, graph, inputs: [sequential(inputs[0])],
@@ -237,6 +241,29 @@ def test_scores_may_add_up_in_any_order_before_their_exponentials(size: float) -
         generator = torch.Generator().manual_seed(seed)
         inputs = [(torch.rand(2, 4, 6, 8, generator=generator) * 2 - 1) * size for _ in range(3)]
         assert failure(Faulty(term_by_term, extern_aten=("*",)), attention("f32"), inputs) == ("", "")
+
+
+@pytest.mark.parametrize(("shift", "verdict"), [(0.0, ("", "")), (1e-5, MISMATCH)])
+def test_points_may_become_pixels_in_other_steps(shift: float, verdict: tuple[str, str]) -> None:
+    def by_pixels(graph: Graph, inputs: Sequence[Any]) -> list[torch.Tensor]:
+        image, points = inputs
+        size = torch.tensor([20.0, 5.0])
+        pixels = (points + shift) * (size / 2) + (size / 2 - 0.5)  # not ((p + 1) size - 1) / 2
+        exactly = (2 * pixels.double() + 1) / size - 1
+        return [r.float() for r in eager(wide, [image.double(), exactly])]
+
+    narrow, wide = (
+        one("aten.grid_sampler_2d.default", f"{t}[2, 3, 5, 20]", f"{t}[2, 13, 10, 2]", **BICUBIC)
+        for t in ("f32", "f64")
+    )
+    for seed in range(10):
+        generator = torch.Generator().manual_seed(seed)
+        image = torch.randn(2, 3, 5, 20, generator=generator) * 4
+        points = torch.randn(2, 13, 10, 2, generator=generator)
+        assert failure(Faulty(by_pixels, extern_aten=("*",)), narrow, [image, points]) == verdict
+
+
+BICUBIC = {"interpolation_mode": 2, "padding_mode": 2, "align_corners": False}
 
 
 def test_a_pool_may_average_rows_before_columns() -> None:

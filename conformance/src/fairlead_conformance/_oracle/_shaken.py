@@ -82,6 +82,10 @@ class _Run(Interpreter):
             share = noise.operands or noise.terms / 2 * math.sqrt(_depth(args))
             coherent = self._turn % 2 == 1 and not noise.operands
             given = torch.fx.node.map_aggregate(args, lambda a: self._operand(a, share, coherent))
+            if noise.points is not None:
+                points = args[noise.points]
+                moved = points + share * self._signs(points.shape).to(points.dtype)
+                given = (*given[: noise.points], moved, *given[noise.points + 1 :])
         result = getattr(self, n.op)(n.target, given, kwargs)
         value = n.meta.get("value")
         dtype = self._shaken._dtypes.get(value.id) if isinstance(value, Value) else None
