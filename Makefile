@@ -2,14 +2,14 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-BACKENDS := backends/onnx backends/inductor backends/onnxrt backends/openvino backends/openxla
+BACKENDS := backends/onnx backends/inductor backends/onnxrt backends/openvino backends/openxla backends/cudagraphs
 WHEELS := core $(BACKENDS) conformance
 MODELS ?= bert resnet50
 LEVEL ?= L4
 SEED ?=
 JUDGED := eager inductor onnxrt openvino openxla
 REACHED := eager onnxrt openvino openxla
-ON_GPU := eager inductor
+ON_GPU := eager inductor cudagraphs
 DEVICE ?= cpu
 SAMPLED := inductor
 SAMPLE := 8/16

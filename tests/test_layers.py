@@ -35,6 +35,7 @@ SDKS = {
     "onnxrt": ("onnxruntime", "onnx_ir"),
     "openvino": ("openvino", "onnx_ir"),
     "openxla": ("jax", "jaxlib"),
+    "cudagraphs": ("torch",),
     "onnx": ("onnx_ir",),
 }
 """What each wheel must not load before it is used."""

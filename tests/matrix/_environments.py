@@ -14,7 +14,15 @@ __all__ = ["ROOT", "environment", "gigabytes"]
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "build" / "matrix"
-WHEELS = ("core", "backends/onnx", "backends/inductor", "backends/onnxrt", "backends/openvino", "backends/openxla")
+WHEELS = (
+    "core",
+    "backends/onnx",
+    "backends/inductor",
+    "backends/onnxrt",
+    "backends/openvino",
+    "backends/openxla",
+    "backends/cudagraphs",
+)
 NEEDS = ("numpy", "transformers", "onnxruntime", "onnx-ir", "openvino", "jax", "pytest", "hypothesis", "expecttest",
          "hatchling", "editables", "msgspec", "pluggy", "rich", "safetensors", "typer", "ml_dtypes")  # fmt: skip
 """What the wheels and their tests use beside torch."""

@@ -17,7 +17,7 @@ from fairlead.interpret import in_clean_thread
 
 pytestmark = pytest.mark.gpu
 
-BACKENDS = ("eager", "inductor")
+BACKENDS = ("eager", "inductor", "cudagraphs")
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,78 @@
+"""A graph that runs op by op until its sizes come again, and is replayed from then on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from fairlead.interpret import in_clean_thread, to_fx
+from fairlead.ir import Graph, Role, TensorType, dims, row_major
+from fairlead_cudagraphs._policy import Recordings
+from fairlead_cudagraphs._pool import pool_of
+from fairlead_cudagraphs._recording import Recording, recording_on, room_for
+
+__all__ = ["CudaGraphsExecutable"]
+
+_WEIGHTS = (Role.parameter, Role.buffer, Role.constant)
+
+
+class CudaGraphsExecutable:
+    """A graph of torch's kernels. Weights are read where they are; other inputs are copied into the recording."""
+
+    baked: frozenset[int] = frozenset()
+    fresh_outputs = True
+
+    def __init__(self, graph: Graph, recordings: int, warm_ups: int) -> None:
+        self._graph = graph
+        self._module = to_fx(graph)
+        self._recordings: Recordings[Recording] = Recordings(recordings, warm_ups)
+        tensors = [i for i, item in enumerate(graph.inputs) if isinstance(item.value.type, TensorType)]
+        self._weights = tuple(i for i in tensors if graph.inputs[i].role in _WEIGHTS)
+        self._copied = tuple(i for i in tensors if graph.inputs[i].role not in _WEIGHTS)
+        self._numbers = tuple(i for i in range(len(graph.inputs)) if i not in tensors)
+        self._pool = pool_of(_device_of(graph))
+
+    def __call__(self, inputs: Sequence[Any], /) -> Sequence[Any]:
+        if torch.cuda.is_current_stream_capturing():  # the caller records all of it
+            return self._op_by_op(inputs)
+        sizes = tuple(
+            inputs[index] if axis is None else inputs[index].shape[axis]
+            for index, axis in (s.source for s in self._graph.symbols)
+        )
+        numbers = tuple(inputs[i] for i in self._numbers)
+        addresses = tuple(inputs[i].data_ptr() for i in self._weights)
+        with self._pool.turn():
+            found = self._recordings.find(
+                (sizes, numbers, addresses), lambda: in_clean_thread(lambda: self._record(inputs, sizes))
+            )
+            if found is not None:
+                return found.replay(inputs)
+        return self._op_by_op(inputs)
+
+    def _op_by_op(self, inputs: Sequence[Any]) -> Sequence[Any]:
+        with torch.no_grad():
+            results: Sequence[Any] = self._module(*inputs)
+        return results
+
+    def _record(self, inputs: Sequence[Any], sizes: Sequence[int]) -> Recording:
+        env = {s.name: size for s, size in zip(self._graph.symbols, sizes, strict=True)}
+        given = list(inputs)
+        with recording_on(self._pool.stream):
+            for i in self._copied:
+                type_ = self._graph.inputs[i].value.tensor
+                strides = type_.strides if type_.strides is not None else row_major(type_.shape)
+                wanted = [dims.evaluate(s, env) for s in strides]
+                given[i] = room_for(inputs[i].shape, wanted, inputs[i], self._pool.device)
+                given[i].copy_(inputs[i])
+            return Recording(self._module, given, self._copied, self._pool)
+
+
+def _device_of(graph: Graph) -> torch.device:
+    """The device of the graph's values, all of which are on CUDA."""
+    values = (r for node in graph.nodes for r in node.results if r is not None)
+    devices = sorted({v.type.device for v in values if isinstance(v.type, TensorType)})
+    if len(devices) != 1:
+        raise ValueError(f"a recording is of one device, and the graph is on {', '.join(devices) or 'none'}")
+    return torch.device(devices[0])

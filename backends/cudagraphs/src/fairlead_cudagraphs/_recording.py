@@ -1,0 +1,106 @@
+"""One run of a graph's kernels, recorded on memory of its own, to be replayed."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Interpreter
+
+from fairlead.ir import Node
+from fairlead_cudagraphs._pool import Pool
+
+__all__ = ["Recording", "recording_on", "room_for"]
+
+
+class Recording:
+    """A CUDA graph, and the tensors that it reads and writes; made within `recording_on` the pool's stream.
+
+    ``inputs`` has what the kernels read: buffers for the inputs at ``copied``, and for the others the caller's own
+    tensors, by whose addresses the recording is known.
+    """
+
+    def __init__(self, module: GraphModule, inputs: Sequence[Any], copied: Sequence[int], pool: Pool) -> None:
+        self._copied = tuple(copied)
+        self._buffers = [inputs[i] for i in copied]
+        self._graph: Any = torch.cuda.CUDAGraph()
+        state = torch.cuda.get_rng_state(pool.device)
+        _Located(module).run(*inputs)  # what is made once, such as handles and plans, is made before
+        torch.cuda.set_rng_state(state, pool.device)
+        self._outputs = _recorded(self._graph, module, inputs, pool)
+
+    def replay(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
+        """The results for these inputs, in memory of their own."""
+        if self._buffers:
+            torch._foreach_copy_(self._buffers, [inputs[i] for i in self._copied])
+        self._graph.replay()
+        return [output.clone() for output in self._outputs]
+
+
+def room_for(shape: Sequence[int], strides: Sequence[int], like: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """A buffer with these strides, or a row-major one where they give several elements one place."""
+    if _overlap(shape, strides):
+        return torch.empty(tuple(shape), dtype=like.dtype, device=device)
+    return torch.empty_strided(tuple(shape), tuple(strides), dtype=like.dtype, device=device)
+
+
+def _overlap(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    extent = 0
+    for step, size in sorted((t, n) for t, n in zip(strides, shape, strict=True) if n > 1):
+        if step <= extent:
+            return True
+        extent += step * (size - 1)
+    return False
+
+
+def _recorded(graph: Any, module: GraphModule, inputs: Sequence[Any], pool: Pool) -> Sequence[torch.Tensor]:
+    torch.cuda.synchronize(pool.device)
+    with _own_workspaces():
+        graph.capture_begin(pool=pool.handle, capture_error_mode="thread_local")
+        try:
+            outputs: Sequence[torch.Tensor] = _Located(module).run(*inputs)
+        except BaseException:
+            with contextlib.suppress(RuntimeError):  # what it says of a recording that failed is known
+                graph.capture_end()
+            raise
+        graph.capture_end()
+    return outputs
+
+
+@contextlib.contextmanager
+def recording_on(stream: torch.cuda.Stream) -> Iterator[None]:
+    """On the stream, after what is on the current one, which goes on after it; without gradients."""
+    current = torch.cuda.current_stream(stream.device)
+    stream.wait_stream(current)
+    with torch.cuda.stream(stream), torch.no_grad():
+        yield
+    current.wait_stream(stream)
+
+
+@contextlib.contextmanager
+def _own_workspaces() -> Iterator[None]:
+    """Workspaces of cuBLAS that are asked for within are the recording's, and are nobody else's afterwards."""
+    forget = getattr(torch._C, "_cuda_clearCublasWorkspaces", lambda: None)
+    forget()
+    try:
+        yield
+    finally:
+        forget()
+
+
+class _Located(Interpreter):
+    """Runs a module node by node; an error names the op and the line of the program that it stems from."""
+
+    def run_node(self, n: torch.fx.Node) -> Any:
+        try:
+            return super().run_node(n)
+        except RuntimeError as error:
+            node = n.meta.get("node")
+            if not isinstance(node, Node):
+                raise
+            said = f"{error}".strip().splitlines()[0]
+            raise RuntimeError(
+                f"{node.op} cannot be recorded, at {node.location or 'an unknown line'}: {said}"
+            ) from error
