@@ -202,6 +202,32 @@ def test_a_product_reads_its_weight_however_it_was_placed(op: str, baked: bool) 
     torch.testing.assert_close(found[0], expected, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("strides", [(1, 5), (4, 1)])
+def test_an_input_is_read_whatever_strides_it_was_declared_with(strides: tuple[int, int]) -> None:
+    x, out = Value(0, TensorType(DType.f32, (5, 4), strides)), tensor(1, 5, 4)
+    run = backend.compile(graph([x], [Node("aten.neg.default", (x,), (out,))], out), OpenXLAOptions(), {})
+    for given in (torch.randn(5, 4), torch.randn(4, 5).T, torch.randn(5, 8)[:, ::2]):
+        assert torch.equal(run([given])[0], -given)
+
+
+@pytest.mark.parametrize("is_transpose", [False, True])
+@pytest.mark.parametrize("baked", [False, True])
+@pytest.mark.parametrize("rows", [1, 20, 700])
+def test_the_transpose_of_a_matrix_is_a_factor(rows: int, baked: bool, is_transpose: bool) -> None:
+    x, weight = torch.randn(rows, 24), torch.randn(24, 1024).T if is_transpose else torch.randn(1024, 24)
+    w = Value(1, TensorType(DType.f32, (1024, 24), tuple(weight.stride())))
+    a, turned, first, second = tensor(0, rows, 24), tensor(2, 24, 1024), tensor(3, rows, 1024), tensor(4, rows, 24)
+    nodes = [
+        Node("aten.permute.default", (w, (1, 0)), (turned,)),
+        Node("aten.mm.default", (a, turned), (first,)),
+        Node("aten.mm.default", (first, w), (second,)),
+    ]
+    run = backend.compile(graph([a, w], nodes, first, second), OpenXLAOptions(), {1: weight} if baked else {})
+    found = run([x] if baked else [x, weight])
+    torch.testing.assert_close(found[0], x @ weight.T, rtol=1e-5, atol=1e-4)
+    torch.testing.assert_close(found[1], x @ weight.T @ weight, rtol=1e-5, atol=1e-2)
+
+
 def test_the_users_configuration_of_jax_stays_and_changes_nothing() -> None:
     x, out = tensor(0, 2, dtype=DType.i64), tensor(1, 2, dtype=DType.i64)
     g = graph([x], [Node("aten.add.Tensor", (x, 1, 1), (out,))], out)

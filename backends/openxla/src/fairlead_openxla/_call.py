@@ -18,14 +18,15 @@ __all__ = ["Call", "Program"]
 class Program:
     """What nodes share while a graph is written: sizes, values, layouts of weights, and what has to hold at run time.
 
-    ``placed`` has, by value and layout, the arrays of weights. ``checks`` are booleans that the compiled program gives
-    back, each with what is wrong where it is false.
+    ``placed`` has, by value and layout, the arrays of weights; ``turned``, by value, the matrix of which it is the
+    transpose. ``checks`` are booleans that the compiled program gives back, each with what is wrong where it is false.
     """
 
     def __init__(self, sizes: Mapping[str, int]) -> None:
         self.sizes = sizes
         self.values: dict[int, Any] = {}
         self.placed: dict[tuple[int, Layout], Sequence[Array]] = {}
+        self.turned: dict[int, Array] = {}
         self.checks: list[tuple[Array, type[Exception], str]] = []
 
     def shape(self, shape: tuple[dims.Dim, ...]) -> tuple[int, ...]:
@@ -85,6 +86,11 @@ class Call:
         value = self.node.args[index]
         assert isinstance(value, Value), "a rule wants tensors placed"
         return self._program.placed.get((value.id, layout))
+
+    def turned(self, index: int) -> Array | None:
+        """The matrix whose transpose the operand of this index is, which is a view of it."""
+        value = self.node.args[index]
+        return self._program.turned.get(value.id) if isinstance(value, Value) else None
 
     def require(self, holds: Array, what: str, error: type[Exception] = IndexError) -> None:
         """Have the call raise where not all of ``holds`` is true, as torch does: XLA would take another element."""

@@ -11,7 +11,7 @@ import torch
 
 from fairlead.ir import Graph, ScalarType
 from fairlead_openxla._artifact import dumped, loaded
-from fairlead_openxla._layouts import all_placed, wanted_layouts
+from fairlead_openxla._layouts import Layout, input_layouts
 from fairlead_openxla._lower import Compiled, compile_written, write
 from fairlead_openxla._memory import exported, imported
 from fairlead_openxla._numbers import Array
@@ -42,9 +42,8 @@ class XlaExecutable:
         self.baked = frozenset(constants)
         self._graph = graph
         self._options = options
-        self._layouts = wanted_layouts(graph, self.baked, wanted)
-        self._are_placed = all_placed(graph, self._layouts, wanted)
-        self._passed = _passed(graph, self.baked)
+        self._layouts = input_layouts(graph, self.baked, wanted)
+        self._passed = _passed(graph, self.baked, self._layouts)
         self._programs = {} if stored is None else loaded(stored, self._passed.sources)
         self._lock = threading.Lock()
         self.refit(constants)
@@ -72,8 +71,8 @@ class XlaExecutable:
         sizes = self._passed.sizes(inputs)
         program = self._programs.get(sizes) or self._program(sizes)
         with calling():
-            given = iter(self._passed.places)
-            arrays = [imported(inputs[next(given)]) if array is None else array for array in self._arrays]
+            given = (inputs[at] if order is None else inputs[at].permute(order) for at, order in self._passed.places)
+            arrays = [imported(next(given)) if array is None else array for array in self._arrays]
             results = program(arrays)
         return [exported(r) for r in results]
 
@@ -84,7 +83,7 @@ class XlaExecutable:
                 self._refuse_one_more(sizes)
                 env = dict(zip(self._passed.names, sizes, strict=True))
                 written = write(self._graph, env, self._layouts)
-                known = compile_written(written, self._options, placed=self._are_placed)
+                known = compile_written(written, self._options)
                 self._programs[sizes] = known
                 self._warn_of_many()
             return known
@@ -114,14 +113,15 @@ class XlaExecutable:
 class _Passed:
     """Where a call finds what: the tensors of the program, and the integers that it is compiled for.
 
-    ``tensors`` are the tensor inputs of the graph, and ``places`` the places in the call of those that are not baked;
-    ``sources`` has, for each of ``names``, a place in the call, and a dimension where the integer is a size.
+    ``tensors`` are the tensor inputs of the graph, and ``places`` has, for those that are not baked, the place in the
+    call, and the order of dimensions where it is not the declared one; ``sources`` has, for each of ``names``, a place
+    in the call, and a dimension where the integer is a size.
     """
 
     def __init__(
         self,
         tensors: tuple[int, ...],
-        places: tuple[int, ...],
+        places: tuple[tuple[int, tuple[int, ...] | None], ...],
         names: tuple[str, ...],
         sources: tuple[tuple[int, int | None], ...],
     ) -> None:
@@ -134,11 +134,12 @@ class _Passed:
         return tuple(inputs[at] if dim is None else inputs[at].shape[dim] for at, dim in self.sources)
 
 
-def _passed(graph: Graph, baked: frozenset[int]) -> _Passed:
+def _passed(graph: Graph, baked: frozenset[int], layouts: Mapping[int, tuple[Layout, ...]]) -> _Passed:
     place = {index: at for at, index in enumerate(i for i in range(len(graph.inputs)) if i not in baked)}
     numbers = [i for i, item in enumerate(graph.inputs) if isinstance(item.value.type, ScalarType)]
     tensors = tuple(i for i in range(len(graph.inputs)) if i not in numbers)
-    places = tuple(place[i] for i in tensors if i in place)
+    found = {i: layouts.get(graph.inputs[i].value.id) for i in tensors}
+    places = tuple((place[i], known[0].order if known else None) for i, known in found.items() if i in place)
     named = [(s.name, (place[s.source[0]], s.source[1])) for s in graph.symbols]
     named += [(f"in{i}", (place[i], None)) for i in numbers]
     return _Passed(tensors, places, tuple(n for n, _ in named), tuple(s for _, s in named))

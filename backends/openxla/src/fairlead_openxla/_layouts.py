@@ -1,16 +1,16 @@
-"""How weights are placed in memory: as the ops that read them run fastest."""
+"""How inputs lie in memory: weights as the ops that read them run fastest, others as torch has them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import torch
 
-from fairlead.ir import Graph, Node, Value
+from fairlead.ir import Graph, Node, TensorType, Value
 
-__all__ = ["Layout", "Places", "Wanted", "all_placed", "as_declared", "matrix", "wanted_layouts"]
+__all__ = ["Layout", "Places", "Wanted", "as_declared", "cuts", "input_layouts", "matrix"]
 
 _BLOCK = 1536
 """Bytes of a row of a block: what Eigen packs stays in the first cache."""
@@ -19,13 +19,13 @@ _LANES = 16
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The order of a weight's dimensions, and how much of the last of them each array has, 0 for all of it."""
+    """The order of a tensor's dimensions, and how much of the last of them each array has, 0 for all of it."""
 
     order: tuple[int, ...]
     width: int = 0
 
     def arrays(self, weight: torch.Tensor) -> list[torch.Tensor]:
-        """The weight as views, in the order in which the program takes them."""
+        """A weight as views, in the order in which the program takes them."""
         moved = weight.permute(self.order)
         return list(torch.split(moved, self.width, -1)) if self.width else [moved]
 
@@ -69,6 +69,12 @@ def matrix(index: int, *, transposed: bool = False) -> Places:
     return places
 
 
+def cuts(columns: int, itemsize: int) -> list[int]:
+    """Where a factor of so many columns is cut."""
+    width = _even(columns, _BLOCK // itemsize)
+    return list(range(width, columns, width))
+
+
 def _even(columns: int, most: int) -> int:
     """The width of blocks that are about the same, in whole vectors."""
     blocks = -(-columns // most)
@@ -76,8 +82,11 @@ def _even(columns: int, most: int) -> int:
     return min(-(-width // _LANES) * _LANES, most)
 
 
-def wanted_layouts(graph: Graph, placed: frozenset[int], places: Places) -> dict[int, tuple[Layout, ...]]:
-    """By value, how each weight is placed: once for each layout in which a node reads it."""
+def input_layouts(graph: Graph, placed: frozenset[int], places: Places) -> dict[int, tuple[Layout, ...]]:
+    """By value, how inputs lie that do not lie as they are declared: weights, once for each way in which they are read.
+
+    Inputs that are passed come with the strides of their type, as a backward gets what its forward saved.
+    """
     found: dict[int, dict[Layout, None]] = {graph.inputs[i].value.id: {} for i in placed}
     for node in graph.nodes:
         wanted = places(node)
@@ -86,13 +95,19 @@ def wanted_layouts(graph: Graph, placed: frozenset[int], places: Places) -> dict
                 if value.id in found:
                     asked = wanted is not None and wanted[0] == index
                     found[value.id][wanted[1] if asked and wanted else as_declared(value.tensor.rank)] = None
-    return {value: tuple(layouts) for value, layouts in found.items()}
+    passed = [item.value for i, item in enumerate(graph.inputs) if i not in placed]
+    strided = {value.id: (layout,) for value in passed if (layout := _of_strides(value)) is not None}
+    return {value: tuple(layouts) for value, layouts in found.items()} | strided
 
 
-def all_placed(graph: Graph, layouts: Mapping[int, tuple[Layout, ...]], places: Places) -> bool:
-    """Whether every operand that should lie in some layout does."""
-    asked = [(node.args[wanted[0]], wanted[1]) for node in graph.nodes if (wanted := places(node)) is not None]
-    return all(isinstance(value, Value) and layout in layouts.get(value.id, ()) for value, layout in asked)
+def _of_strides(value: Value) -> Layout | None:
+    """The dimensions from the widest stride to the narrowest."""
+    if not isinstance(value.type, TensorType) or value.type.strides is None:
+        return None
+    strides = [s for s in value.type.strides if isinstance(s, int)]
+    if len(strides) < value.type.rank:
+        return None
+    return Layout(tuple(sorted(range(len(strides)), key=lambda d: -strides[d])))
 
 
 def _values(argument: object) -> Iterator[Value]:

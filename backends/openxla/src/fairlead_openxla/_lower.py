@@ -9,6 +9,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import torch
 
 from fairlead.ir import DType, Graph, Node, ScalarType, TensorType, Value
@@ -23,16 +24,17 @@ __all__ = ["Compiled", "Written", "compile_written", "write"]
 
 _LOG = logging.getLogger("fairlead.openxla")
 
+_TURN = (1, 0)
+
 _EXACT: dict[str, CompilerOption] = {
     "xla_cpu_enable_fast_math": False,
     "xla_cpu_enable_fast_min_max": False,  # else a NaN is dropped
     "xla_allow_excess_precision": False,  # else a half is not rounded between two ops
 }
-# Products run in Eigen or in YNNPACK. Eigen is up to twice as fast where the factor on the right has its rows in order,
-# as weights have that are placed so (`Layout`), and several times slower where it has its columns. YNNPACK's own kind
-# of fusions, which is the default, runs convolutions several times slower.
-_OF_PLACED: dict[str, CompilerOption] = {"xla_cpu_experimental_ynn_fusion_type": ""}
-_OF_PASSED: dict[str, CompilerOption] = {"xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT"}
+_EIGEN: dict[str, CompilerOption] = {
+    # YNNPACK, the default, runs products more slowly than Eigen, and convolutions several times so
+    "xla_cpu_experimental_ynn_fusion_type": "",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ def write(graph: Graph, sizes: Mapping[str, int], layouts: Mapping[int, tuple[La
 def _give(
     program: Program, value: Value, number: int | None, layouts: tuple[Layout, ...] | None, given: Iterator[Array]
 ) -> None:
-    """Take an input's arrays. Of a weight that nobody reads as torch has it, only its shape and dtype are known."""
+    """Take an input's arrays. Of a weight that nobody reads whole, only its shape and dtype are known."""
     if isinstance(value.type, ScalarType):
         program.values[value.id] = number
     elif layouts is None:
@@ -98,8 +100,10 @@ def _give(
         for layout in layouts:
             arrays = [next(given) for _ in layout.shapes(program.shape(value.tensor.shape))]
             program.placed[value.id, layout] = arrays
-            if layout == as_declared(value.tensor.rank):
-                (program.values[value.id],) = arrays
+            if not layout.width:
+                program.values[value.id] = jnp.transpose(arrays[0], np.argsort(layout.order).tolist())
+            if layout == Layout(_TURN):
+                program.turned[value.id] = arrays[0]
 
 
 def _declared(value: Value, sizes: Mapping[str, int], layouts: tuple[Layout, ...] | None) -> list[jax.ShapeDtypeStruct]:
@@ -125,6 +129,16 @@ def _write(node: Node, program: Program) -> None:
         done, shape = _finished(result, value.tensor.dtype), program.shape(value.tensor.shape)
         assert done.shape == shape, f"{node.op} gives {done.shape}, not {shape}"
         program.values[value.id] = done
+    if node.op == "aten.permute.default" and node.args[1] == _TURN:
+        _turn(node, program)
+
+
+def _turn(node: Node, program: Program) -> None:
+    """Note the transpose of a matrix, unless that is one itself."""
+    value = node.args[0]
+    assert isinstance(value, Value), "what is permuted is a tensor"
+    if value.id not in program.turned:
+        program.turned[node.result.id] = program.values[value.id]
 
 
 def _has_elements(node: Node, program: Program) -> bool:
@@ -136,14 +150,12 @@ def _finished(result: Array, dtype: DType) -> Array:
     return cast(jnp.asarray(result), dtype)
 
 
-def compile_written(written: Written, options: OpenXLAOptions, *, placed: bool) -> Compiled:
+def compile_written(written: Written, options: OpenXLAOptions) -> Compiled:
     """Compile, with the debug options that keep XLA exact and those that the caller gives.
-
-    ``placed``: every weight of a product lies as its rule wants it.
 
     An option of ours that this release of XLA does not know is left out: it has not what the option turns off.
     """
-    ours = dict(_EXACT) | (_OF_PLACED if placed else _OF_PASSED) | _threads(options)
+    ours = _EXACT | _EIGEN | _threads(options)
     while True:
         try:
             with lowering():

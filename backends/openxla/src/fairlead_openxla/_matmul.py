@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,11 +11,14 @@ from jax import lax
 
 from fairlead.ir import DType
 from fairlead_openxla._call import Call
-from fairlead_openxla._layouts import matrix
+from fairlead_openxla._layouts import cuts, matrix
 from fairlead_openxla._numbers import Array, cast, dtype_of, operand, wider
 from fairlead_openxla._rules import rule
 
 __all__ = ["product"]
+
+_FEW = 16
+"""Rows for which a copy of the other factor costs as much as the product."""
 
 
 def product(x: Array, y: Array, dtype: DType) -> Array:
@@ -44,16 +48,14 @@ def bmm(c: Call, x: Array, y: Array) -> Array:
 
 @rule("mm", takes_complex=True, places=matrix(1))
 def mm(c: Call, x: Array, y: Array) -> Array:
-    placed = c.placed()
-    return _columns(x, placed, c.dtype) if placed else product(x, y, c.dtype)
+    return _times(c, x, 1, y)
 
 
 @rule("addmm", takes_complex=True, places=matrix(2))
 @rule("baddbmm", takes_complex=True)
 def addmm(c: Call, x: Array, a: Array, b: Array, beta: Any = 1, alpha: Any = 1) -> Array:
     """``beta * x + alpha * (a @ b)``; a NaN in ``x`` does not count where beta is zero."""
-    placed = c.placed()
-    out = _columns(a, placed, c.dtype) if placed else product(a, b, c.dtype)
+    out = _times(c, a, 2, b)
     if alpha != 1:
         out = out * cast(alpha, dtype_of(out))
     if beta == 0:
@@ -64,13 +66,48 @@ def addmm(c: Call, x: Array, a: Array, b: Array, beta: Any = 1, alpha: Any = 1) 
 
 @rule("linear", takes_complex=True, places=matrix(1, transposed=True))
 def linear(c: Call, x: Array, weight: Array, bias: Array | None = None) -> Array:
-    placed = c.placed()
-    out = _columns(x, placed, c.dtype) if placed else _across(x, weight, c.dtype)
+    if placed := c.placed():
+        out = _columns(x, placed, c.dtype)
+    elif (turned := c.turned(1)) is not None:
+        out = _along(x, turned, c.dtype)
+    else:
+        out = _across(x, weight, c.dtype) if weight.ndim == 2 else product(x, weight, c.dtype)
     return out if bias is None else out + operand(bias, c.dtype)
 
 
+def _times(c: Call, x: Array, index: int, y: Array) -> Array:
+    """``x @ y`` where ``y`` is the operand of this index, however it lies."""
+    if placed := c.placed():
+        return _columns(x, placed, c.dtype)
+    turned = c.turned(index)
+    return _along(x, y, c.dtype) if turned is None else _across(x, turned, c.dtype)
+
+
+def _along(x: Array, y: Array, dtype: DType) -> Array:
+    """``x @ y`` where the rows of ``y`` are in order: cut, which is a copy, where they share lines (`matrix`)."""
+    shares = y.ndim == 2 and y.shape[1] * y.dtype.itemsize % 4096 == 0
+    if not shares or math.prod(x.shape[:-1]) < _FEW:
+        return product(x, y, dtype)
+    return _columns(x, jnp.split(y, cuts(y.shape[1], y.dtype.itemsize), 1), dtype)
+
+
 def _across(x: Array, weight: Array, dtype: DType) -> Array:
-    """``x @ weight.T``, over the last dimensions as they lie."""
-    x, weight, target = _factors(x, weight, dtype)
-    over = (((x.ndim - 1,), (weight.ndim - 1,)), ((), ()))
-    return lax.dot_general(x, weight, over, precision=lax.Precision.HIGHEST, preferred_element_type=target.dtype)
+    """``x @ weight.T`` where the rows of ``weight`` are in order.
+
+    Eigen is several times slower where the factor on the right has its columns in order, as ``weight.T`` has. So the
+    smaller factor is turned around, and the product with it; barriers keep XLA from putting the two turns together.
+    """
+    rows, (columns, inner) = math.prod(x.shape[:-1]), weight.shape
+    if rows * (inner + columns) >= inner * columns:
+        return _columns(x, [_turned(block) for block in _cut(weight)], dtype)
+    turned = [product(weight, _turned(block), dtype) for block in _cut(jnp.reshape(x, (rows, inner)))]
+    out = jnp.concatenate([lax.optimization_barrier(block).T for block in turned])
+    return jnp.reshape(out, (*x.shape[:-1], columns))
+
+
+def _turned(x: Array) -> Array:
+    return lax.optimization_barrier(x.T)
+
+
+def _cut(x: Array) -> list[Array]:
+    return jnp.split(x, cuts(x.shape[0], x.dtype.itemsize))
