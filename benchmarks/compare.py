@@ -30,15 +30,19 @@ MODELS = ("resnet50", "vit-b", "bert", "gpt2", "llama", "t5", "whisper")
 ENTRIES = (
     Entry("eager", Kind.eager, Subject("eager", "eager")),
     Entry("inductor", Kind.baseline, Subject("inductor", "torch")),
-    *(Entry(name, Kind.backend, Subject(name, "fairlead")) for name in ("eager", "inductor", "onnxrt", "openvino")),
+    *(
+        Entry(name, Kind.backend, Subject(name, "fairlead"))
+        for name in ("eager", "inductor", "onnxrt", "openvino", "openxla")
+    ),
     Entry("openvino.torch", Kind.other, Subject("vendors:openvino_torch", "path")),
     Entry("openvino.torch, AOT", Kind.other, Subject("vendors:openvino_torch_aot", "path")),
     Entry("ORT of torch.onnx.export", Kind.other, Subject("vendors:exported_onnxrt", "path")),
     Entry("ORT alone", Kind.other, Subject("vendors:bare_onnxrt", "path")),
     Entry("OpenVINO alone", Kind.other, Subject("vendors:bare_openvino", "path")),
+    Entry("XLA alone", Kind.other, Subject("vendors:bare_openxla", "path")),
 )
 
-QUICK = ("eager", "onnxrt", "openvino")
+QUICK = ("eager", "onnxrt", "openvino", "openxla")
 """What ``--quick`` keeps beside PyTorch eager: what compiles in seconds."""
 
 

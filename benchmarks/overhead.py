@@ -21,7 +21,7 @@ from fairlead._compare import Comparison, Entry, Kind, Report, Row, Settings, Su
 
 HERE = Path(__file__).parent
 
-ALONE = {"eager": "ops alone", "onnxrt": "ORT alone", "openvino": "OpenVINO alone"}
+ALONE = {"eager": "ops alone", "onnxrt": "ORT alone", "openvino": "OpenVINO alone", "openxla": "XLA alone"}
 """The runtime's own call, for each backend."""
 
 ENTRIES = (
@@ -30,6 +30,7 @@ ENTRIES = (
     Entry("no-op backend", Kind.other, Subject("vendors:no_op", "path")),
     Entry("ORT alone", Kind.other, Subject("vendors:run_onnxrt", "path")),
     Entry("OpenVINO alone", Kind.other, Subject("vendors:run_openvino", "path")),
+    Entry("XLA alone", Kind.other, Subject("vendors:run_openxla", "path")),
     *(Entry(name, Kind.backend, Subject(name, "fairlead")) for name in ALONE),
 )
 

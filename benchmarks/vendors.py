@@ -22,6 +22,7 @@ from fairlead.hooks import CompileJob, hookimpl, plugin_manager
 __all__ = [
     "bare_onnxrt",
     "bare_openvino",
+    "bare_openxla",
     "exported_onnxrt",
     "fx_graph",
     "no_op",
@@ -29,6 +30,7 @@ __all__ = [
     "openvino_torch_aot",
     "run_onnxrt",
     "run_openvino",
+    "run_openxla",
 ]
 
 Call = Callable[..., Any]
@@ -127,6 +129,11 @@ def bare_openvino(model: Model) -> Call:
     return _Bare(model, "openvino", _bound_request)
 
 
+def bare_openxla(model: Model) -> Call:
+    """XLA's executable of the graph that Fairlead lowers: arrays made once, inputs copied in, outputs copied out."""
+    return _Bare(model, "openxla", _bound_program)
+
+
 def run_onnxrt(model: Model) -> Call:
     """The same without the copies: the runtime's call itself. Gives the example's result whatever the inputs are."""
     return _Bare(model, "onnxrt", _bound_session).run
@@ -135,6 +142,11 @@ def run_onnxrt(model: Model) -> Call:
 def run_openvino(model: Model) -> Call:
     """The same without the copies, in OpenVINO."""
     return _Bare(model, "openvino", _bound_request).run
+
+
+def run_openxla(model: Model) -> Call:
+    """The same without the copies, in XLA."""
+    return _Bare(model, "openxla", _bound_program).run
 
 
 class _Spy:
@@ -241,3 +253,19 @@ def _bound_request(job: CompileJob, inputs: Sequence[Any]) -> tuple[Call, list[t
     # The public ``infer`` spends forty microseconds on having no inputs; this is what it calls in the end. The weights
     # live as long as what the lambda refers to.
     return lambda: InferRequest.infer(request, {}, True, False) if compiled else None, outputs
+
+
+def _bound_program(job: CompileJob, inputs: Sequence[Any]) -> tuple[Call, list[torch.Tensor]]:
+    from fairlead_openxla import OpenXLAOptions
+    from fairlead_openxla._executable import XlaExecutable
+    from fairlead_openxla._memory import exported
+    from fairlead_openxla._settings import calling
+
+    with calling():
+        program, arrays = XlaExecutable(job.graph, OpenXLAOptions(), job.constants).bound(inputs)
+    outputs: list[torch.Tensor] = []
+
+    def call() -> None:
+        outputs[:] = [exported(each) for each in program(arrays)]
+
+    return call, outputs

@@ -68,13 +68,17 @@ class XlaExecutable:
         return [imported(array) for layout in layouts for array in layout.arrays(weight.detach())]
 
     def __call__(self, inputs: Sequence[Any], /) -> list[torch.Tensor]:
-        sizes = self._passed.sizes(inputs)
-        program = self._programs.get(sizes) or self._program(sizes)
         with calling():
-            given = (inputs[at] if order is None else inputs[at].permute(order) for at, order in self._passed.places)
-            arrays = [imported(next(given)) if array is None else array for array in self._arrays]
+            program, arrays = self.bound(inputs)
             results = program(arrays)
         return [exported(r) for r in results]
+
+    def bound(self, inputs: Sequence[Any], /) -> tuple[Compiled, list[Array]]:
+        """The program for inputs of these sizes, and what it is called with; to be called within `calling`."""
+        sizes = self._passed.sizes(inputs)
+        program = self._programs.get(sizes) or self._program(sizes)
+        given = (inputs[at] if order is None else inputs[at].permute(order) for at, order in self._passed.places)
+        return program, [imported(next(given)) if array is None else array for array in self._arrays]
 
     def _program(self, sizes: tuple[int, ...]) -> Compiled:
         with self._lock:
