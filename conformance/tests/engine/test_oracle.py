@@ -11,6 +11,7 @@ import torch
 
 from fairlead.interpret import torch_dtype
 from fairlead.ir import Builder, DType, Graph
+from fairlead_conformance._oracle import Reference, compare
 from fairlead_conformance._oracle._spacing import SPACINGS
 
 from .faulty import Faulty, failure, honest
@@ -205,6 +206,25 @@ def test_the_bits_of_a_number_may_be_those_of_zero_where_that_is_declared() -> N
     graph = one("aten.view.dtype", "f32[3]", dtype=DType.i32)
     inputs = [torch.tensor([1.0, -0.0, 1e-40])]
     assert failure(Faulty(honest, extern_aten=("*",), numerics=("ftz",)), graph, inputs) == ("", "")
+
+
+def test_a_nan_may_come_out_anywhere_along_the_lines_of_a_transform_and_nowhere_else() -> None:
+    b = Builder("transform")
+    x = b.input("c64[2, 7]", "x")
+    b.output(b.op("aten._fft_c2r.default", x, [1], 2, 12))
+    graph, given = b.graph(), torch.randn(2, 7, dtype=torch.complex64)
+    given[0, 1] = math.nan
+
+    reference = Reference(graph)
+    (expected,) = reference.expected([given])
+
+    def problem(row: int) -> str:
+        got = expected.eager.clone()
+        got[row] = math.nan
+        return compare(got, expected, also=reference.also_right([given], [expected], [got])[0]).problem
+
+    assert problem(0) == ""
+    assert problem(1).startswith("12 of 24 elements are wrong: nan and not")
 
 
 def test_halves_may_be_computed_in_float32() -> None:

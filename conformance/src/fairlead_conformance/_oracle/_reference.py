@@ -19,6 +19,7 @@ from fairlead_conformance._device_names import kind_of
 from fairlead_conformance._inputs import copies
 from fairlead_conformance._observation import Declined
 from fairlead_conformance._oracle._classes import is_drawn, is_exact, picks
+from fairlead_conformance._oracle._lines import Lines
 from fairlead_conformance._oracle._places import Places
 from fairlead_conformance._oracle._shaken import FLUSHED, Shaken
 from fairlead_conformance._oracle._widen import widened, widened_inputs
@@ -115,8 +116,17 @@ class Reference:
     def also_right(
         self, inputs: Sequence[Any], expected: Sequence[Expected], got: Sequence[torch.Tensor]
     ) -> Mapping[int, torch.Tensor]:
-        """By output, the elements that are as right as eager's: where equal elements are, an op may tell any place."""
-        return self._places.right(inputs, [e.eager for e in expected], got)
+        """By output, the elements that are as right as eager's.
+
+        Where equal elements are, an op may tell any place; a NaN may come out anywhere along the lines of a transform.
+        """
+        lines = self._lines.right(inputs, got)
+        places = self._places.right(inputs, [e.eager for e in expected], got)
+        return {**lines, **{i: right | lines[i] if i in lines else right for i, right in places.items()}}
+
+    @functools.cached_property
+    def _lines(self) -> Lines:
+        return Lines(self._home)
 
     @functools.cached_property
     def _places(self) -> Places:
