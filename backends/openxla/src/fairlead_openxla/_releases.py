@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 
-__all__ = ["direct_importer", "wide_types"]
+__all__ = ["direct_exporter", "direct_importer", "wide_types"]
 
 
 def wide_types(enabled: bool = True) -> Any:
@@ -21,9 +21,18 @@ def wide_types(enabled: bool = True) -> Any:
 
 def direct_importer() -> Any | None:
     """What ``jax.dlpack.from_dlpack`` ends in, or None: a private function of a capsule, a device and a stream."""
+    return _private("dlpack_managed_tensor_to_buffer")
+
+
+def direct_exporter() -> Any | None:
+    """What ``__dlpack__`` of an array ends in, or None: a private function of an array and a stream."""
+    return _private("buffer_to_dlpack_managed_tensor")
+
+
+def _private(function: str) -> Any | None:
     for name in ("jaxlib._jax", "jaxlib.xla_extension"):
         try:
-            return importlib.import_module(name).dlpack_managed_tensor_to_buffer
+            return getattr(importlib.import_module(name), function)
         except (ImportError, AttributeError):
             continue
     return None
