@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -14,7 +14,7 @@ from fairlead import _hook_calls, _options, _settings, hooks
 from fairlead._failures import budget_error, compile_error, device_error, run_error, supports_error
 from fairlead._program import Plan, Program
 from fairlead._registry import registry
-from fairlead.backend import Backend, Executable, Options, Support
+from fairlead.backend import Backend, Executable, Options, Selective, Support
 from fairlead.errors import FairleadError, PluginError, RegistryError
 from fairlead.ir import Graph, Kind, Node, Role, TensorType, Value, verify
 from fairlead.partition import DRAWS, Assignment, Part, assign, split, verdict
@@ -182,7 +182,18 @@ class _Build:
         return Plan(graph, parts, setup, static, tuple(self.constants.values()), types), placement
 
     def _assign(self, graph: Graph) -> Assignment:
-        return assign(graph, self.request.backend, self.request.fallback, self._support)
+        return assign(graph, self.request.backend, self.request.fallback, self._support_in(graph))
+
+    def _support_in(self, graph: Graph) -> Callable[[str, Node], Support]:
+        """What backends say of a node, which a backend that declines the whole graph is not asked."""
+        backend = self.backend
+        if not isinstance(backend, Selective) or self._after(self.request.backend) is None:
+            return self._support
+        reason = backend.declines(graph)
+        if reason is None:
+            return self._support
+        declined = Support.no(reason)
+        return lambda name, node: declined if name == self.request.backend else self._support(name, node)
 
     def _support(self, name: str, node: Node) -> Support:
         if name == self.request.backend:

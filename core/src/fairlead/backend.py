@@ -34,6 +34,7 @@ __all__ = [
     "Options",
     "Probe",
     "Refittable",
+    "Selective",
     "Serializable",
     "Support",
     "Tensors",
@@ -225,6 +226,18 @@ class Backend(Protocol[O_contra]):
         ``constants`` has the tensors, by input index, that stay the same until core says otherwise (by
         `Refittable.refit`, or by compiling again); an executable that wants them baked in names them in ``baked`` and
         keeps them by reference. Called outside of fake-tensor mode, with gradients off.
+        """
+        ...
+
+
+@runtime_checkable
+class Selective(Protocol):
+    """A backend that leaves graphs to others which it could run, because they are faster there."""
+
+    def declines(self, graph: Graph, /) -> str | None:
+        """Why others should run the whole graph, such as "slower than eager here"; None where they should not.
+
+        A pure function of the graph, asked before `Backend.supports` where the caller allows a fallback.
         """
         ...
 

@@ -43,6 +43,12 @@ class OpenXLABackend:
 
         return supports(node)
 
+    def declines(self, graph: Graph, /) -> str | None:
+        """Training steps of convolutions, in which torch is faster."""
+        from fairlead_openxla._support import declines
+
+        return declines(graph)
+
     def compile(self, graph: Graph, options: OpenXLAOptions, constants: Mapping[int, torch.Tensor], /) -> XlaExecutable:
         """The graph, compiled now where its sizes are known, and else at the first call with each set of sizes."""
         from fairlead_openxla._executable import XlaExecutable

@@ -6,16 +6,21 @@ import functools
 from collections.abc import Iterator
 
 from fairlead.backend import Level, Support
-from fairlead.ir import DType, Node, ScalarType, TensorType, Value, opset
+from fairlead.ir import DType, Graph, Kind, Node, ScalarType, TensorType, Value, opset
 from fairlead_openxla._rules import rules
 
-__all__ = ["supports"]
+__all__ = ["declines", "supports"]
 
 _DECLINED = {
     "aten.as_strided.default": "as_strided reads memory, whose beginning the node does not say",
     "aten.as_strided_scatter.default": "as_strided_scatter writes memory, whose beginning the node does not say",
     "aten.convolution_backward.default": "XLA's gradient of a convolution is slower than torch's on a CPU",
 }
+_CONVOLUTIONS = frozenset({"aten.convolution.default", "aten.convolution_backward.default"})
+_PRODUCTS = frozenset(
+    {"nn.scaled_dot_product_attention", "nn.scaled_dot_product_attention_backward"}
+    | {f"aten.{name}.default" for name in ("linear", "mm", "bmm", "addmm", "baddbmm")}
+)
 _DATA_DEPENDENT = frozenset(
     f"aten.{name}"
     for name in (
@@ -36,6 +41,16 @@ def supports(node: Node) -> Support:
         return Support.no(f"{node.op} of complex numbers", Level.PLANNED)
     reason = entry.unless(node) if entry.unless is not None else None
     return Support.yes() if reason is None else Support.no(reason)
+
+
+def declines(graph: Graph) -> str | None:
+    """Why a graph is better run by others: XLA turns weights of convolutions around, and in training at each call."""
+    if graph.kind is Kind.inference:
+        return None
+    convolutions = sum(node.op in _CONVOLUTIONS for node in graph.nodes)
+    if convolutions <= sum(node.op in _PRODUCTS for node in graph.nodes):
+        return None
+    return "slower than eager here: training with more convolutions than products"
 
 
 def _without_rule(op: str) -> Support:
