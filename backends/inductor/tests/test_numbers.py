@@ -60,6 +60,15 @@ def test_an_inverse_error_function_has_all_its_digits_near_one(dtype: torch.dtyp
     torch.testing.assert_close(found, right, rtol=4 * torch.finfo(dtype).eps, atol=0.0)
 
 
+@pytest.mark.parametrize("place", [torch.argmax, torch.argmin, lambda x: torch.argmax(x, None, True)])
+def test_a_place_counts_in_the_order_of_dimensions_whatever_the_strides(
+    place: Callable[[torch.Tensor], torch.Tensor],
+) -> None:
+    x, mask = torch.randn(7, 5).t(), (torch.rand(7, 5) > 0.5).t()
+    least = lambda x, mask: place(torch.where(mask, x, 0.0))  # noqa: E731
+    assert torch.equal(fairlead.compile(least, backend="inductor")(x, mask), least(x, mask))
+
+
 @pytest.mark.parametrize("op", [torch.any, torch.all, lambda x: x.any(1), lambda x: x.all(0, keepdim=True)])
 def test_any_and_all_of_bytes_are_bytes(op: Callable[[torch.Tensor], torch.Tensor]) -> None:
     x = torch.tensor([[0, 1, 7], [0, 0, 2]], dtype=torch.uint8)

@@ -52,6 +52,21 @@ def test_a_failing_graph_becomes_a_script_with_one_node(subject: Subject, tmp_pa
         runpy.run_path(str(script))
 
 
+class OffByOne(faults.Run):
+    def __call__(self, *inputs: Any) -> list[Any]:
+        return [t + 1 for t in super().__call__(*inputs)]
+
+
+def test_a_script_declares_the_strides_of_its_inputs(tmp_path: Path) -> None:
+    registry.register(Faulty(OffByOne, extern_aten=("*",)))
+    case = Case(id="ops/masked.argmax/f32/s004~transposed", level=Level.L2)
+    _, graph, inputs = write_repro(case, Subject(faults.NAME), tmp_path, seconds=0.0)
+    registry.unregister(faults.NAME)
+    pairs = zip(ir.read(graph).graph.inputs, torch.load(inputs), strict=True)
+    declared = {item.value.tensor.strides: x.stride() for item, x in pairs if not x.is_contiguous()}
+    assert declared == {(1, 3): (1, 3)}
+
+
 def test_what_does_not_fail_becomes_nothing(tmp_path: Path) -> None:
     case = next(fuzz.endless(0))
     assert write_repro(case, Subject("eager"), tmp_path) == []

@@ -4,8 +4,9 @@ Its vectors on CPUs subtract 1 from exp(x) for expm1(x), and for what is made of
 quotients that are rounded down are made of the rounded quotient: of 0 and infinity the remainder is NaN. The inverse
 hyperbolic tangent is the logarithm of a quotient near 1. A half beyond an integer of 8 or 16 bits is converted straight
 to it, where ATen's kernels go through 32 bits. `any` and `all` of bytes are bool, and running statistics float32, where
-torch has bytes and halves. A product with the integer 0 is 0 to it, where NaN times 0 is NaN. On CUDA it loses the NaNs
-of halves that it sorts, and rounds a number of more bits before it multiplies halves by it.
+torch has bytes and halves. A product with the integer 0 is 0 to it, where NaN times 0 is NaN. A place in a whole tensor
+counts in the order of its memory, where it fuses what made the tensor. On CUDA it loses the NaNs of halves that it
+sorts, and rounds a number of more bits before it multiplies halves by it.
 """
 
 from __future__ import annotations
@@ -126,6 +127,18 @@ def _rest_and_quotient(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, 
     return torch.where(above, rest + y, rest), torch.where(above, quotient - 1, quotient)
 
 
+def _in_order(place: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """``place``, argmax or argmin of a whole tensor, counted in the order of its dimensions."""
+
+    def run(x: torch.Tensor, dim: int | None = None, keepdim: bool = False) -> torch.Tensor:
+        if dim is not None or x.device.type != "cpu" or x.dim() < 2:
+            return place(x, dim, keepdim)
+        found = place(x.reshape(-1), 0)
+        return found.reshape([1] * x.dim()) if keepdim else found
+
+    return run
+
+
 def _atanh(x: torch.Tensor) -> torch.Tensor:
     if x.device.type != "cpu" or not x.is_floating_point():
         return torch.atanh(x)
@@ -177,6 +190,8 @@ _ROUNDED_ONCE = {op: _rounded_once(op) for op in _ARITHMETIC}
 
 _EXACT: dict[Any, Callable[..., Any]] = {  # an op as a whole where an operand is a number
     _aten.atanh.default: _atanh,
+    _aten.argmax.default: _in_order(torch.argmax),
+    _aten.argmin.default: _in_order(torch.argmin),
     _aten._to_copy.default: _to_copy,
     _aten.expm1.default: _expm1,
     _aten.elu.default: _elu,

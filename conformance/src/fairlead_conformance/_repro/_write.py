@@ -15,6 +15,7 @@ from fairlead_conformance._families import family
 from fairlead_conformance._graphs import check_graph, prepared
 from fairlead_conformance._inputs import copies
 from fairlead_conformance._observation import Declined, Failed, Observation
+from fairlead_conformance._parts import laid_out
 from fairlead_conformance._repro._shrink import Failing, shrunk
 from fairlead_conformance._subject import Subject
 
@@ -86,7 +87,8 @@ def write_repro(case: Case, subject: Subject, folder: Path, seconds: float = 20.
         failing = Failing(placed(prepared(placed(graph, subject.place), subject), "cpu"), inputs)
         smallest = _smallest(failing, failure, subject, seconds)
         path.write_text(_OF_A_GRAPH.format(title=title, **names), "utf-8")
-        ir.write(path.with_suffix(".fir"), placed(smallest.graph, subject.place), locations=False)
+        graph = placed(laid_out(smallest.graph, smallest.inputs), subject.place)
+        ir.write(path.with_suffix(".fir"), graph, locations=False)
         torch.save(copies(smallest.inputs, subject.place), path.with_suffix(".pt"))
         return [path, path.with_suffix(".fir"), path.with_suffix(".pt")]
     return []
