@@ -60,6 +60,12 @@ def test_an_inverse_error_function_has_all_its_digits_near_one(dtype: torch.dtyp
     torch.testing.assert_close(found, right, rtol=4 * torch.finfo(dtype).eps, atol=0.0)
 
 
+def test_halves_are_pooled_in_the_windows_that_torch_finds_for_them() -> None:
+    pool = lambda x, samples: torch.ops.aten.fractional_max_pool2d(x, [3, 3], [19, 17], samples)[0]  # noqa: E731
+    x, samples = torch.randn(2, 3, 37, 41).bfloat16(), torch.rand(2, 3, 2).bfloat16()
+    assert torch.equal(fairlead.compile(pool, backend="inductor")(x, samples), pool(x, samples))
+
+
 @pytest.mark.parametrize("place", [torch.argmax, torch.argmin, lambda x: torch.argmax(x, None, True)])
 def test_a_place_counts_in_the_order_of_dimensions_whatever_the_strides(
     place: Callable[[torch.Tensor], torch.Tensor],

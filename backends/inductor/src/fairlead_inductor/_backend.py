@@ -76,6 +76,11 @@ def _fractional_pooling(node: Node) -> str | None:
     return "Inductor pools other windows than torch where the sizes are not multiples of the kernel's"
 
 
+def _fractional_pooling_of_halves(node: Node) -> str | None:
+    halves = node.results[0] is not None and node.results[0].tensor.dtype in (DType.f16, DType.bf16)
+    return "Inductor finds the windows in float32, torch in 16 bits" if halves else None
+
+
 def _nextafter(node: Node) -> str | None:
     halves = node.result.tensor.dtype in (DType.f16, DType.bf16)
     return "Inductor looks for the next number in float32" if halves else None
@@ -115,6 +120,7 @@ def _as_strided(node: Node) -> str | None:
 
 
 _WRONG: dict[str, Callable[[Node], str | None]] = {
+    "aten.fractional_max_pool2d.default": _fractional_pooling_of_halves,
     "aten.fractional_max_pool3d.default": _fractional_pooling,
     "aten.nextafter.default": _nextafter,
     "aten.erfinv.default": _erfinv,
