@@ -216,6 +216,40 @@ def test_what_waits_runs_elsewhere_with_the_reason_and_the_line() -> None:
     assert decline.location.file.endswith("test_cuda.py")
 
 
+def test_a_recording_that_fails_harms_nobody(module: Any) -> None:
+    """An op that waits, and that nobody told the backend of."""
+    from fairlead.ir import Builder, DType, TensorType
+    from fairlead_cudagraphs import CudaGraphsOptions, backend
+
+    program = compiled(module)
+    with torch.no_grad():
+        for _ in range(3):
+            program(batch())
+    b = Builder("waits")
+    count = TensorType(DType.i64, (3, 1), device="cuda:0")
+    b.output(b.op("aten.nonzero.default", b.input(TensorType(DType.f32, (3,), device="cuda:0")), to=count))
+    waits = backend.compile(b.graph(), CudaGraphsOptions(warm_ups=0), {})
+    with pytest.raises(RuntimeError, match=r"aten\.nonzero\.default cannot be recorded, at an unknown line"):
+        waits([torch.ones(3, device="cuda")])
+    torch.manual_seed(1)
+    assert torch.equal(torch.rand(4, device="cuda"), (torch.manual_seed(1), torch.rand(4, device="cuda"))[1])
+    with torch.no_grad():
+        for _ in range(4):
+            x = batch()
+            torch.testing.assert_close(program(x), module(x))
+
+
+def test_programs_come_and_go(module: Any) -> None:
+    for _ in range(4):
+        torch._dynamo.reset()
+        program = compiled(module)
+        with torch.no_grad():
+            for _ in range(3):
+                x = batch()
+                torch.testing.assert_close(program(x), module(x))
+        del program
+
+
 def test_it_may_be_part_of_the_callers_own_recording(module: Any) -> None:
     program = compiled(module)
     x = batch()

@@ -45,7 +45,8 @@ class CudaGraphsExecutable:
         addresses = tuple(inputs[i].data_ptr() for i in self._weights)
         with self._pool.turn():
             found = self._recordings.find(
-                (sizes, numbers, addresses), lambda: in_clean_thread(lambda: self._record(inputs, sizes))
+                (self._pool.epoch, sizes, numbers, addresses),
+                lambda: in_clean_thread(lambda: self._record(inputs, sizes)),
             )
             if found is not None:
                 return found.replay(inputs)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,22 +20,44 @@ __all__ = ["Pool", "pool_of"]
 
 
 class Pool:
-    """Memory and order for the recordings on one device."""
+    """Memory and order for the recordings on one device. Of an earlier ``epoch`` none may be replayed."""
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
+        self.epoch = 0
         self._lock = threading.Lock()
         self._last: torch.cuda.Stream | None = None
 
     @functools.cached_property
     def handle(self) -> Any:
-        """The memory that all recordings share."""
-        return torch.cuda.graph_pool_handle()
+        """The memory that all recordings share. First asked for on ``stream``.
+
+        It lasts as long as a recording that uses it, and so an empty one is kept.
+        """
+        handle = torch.cuda.graph_pool_handle()
+        self._keeper: Any = torch.cuda.CUDAGraph()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch warns of a recording of nothing
+            self._keeper.capture_begin(pool=handle, capture_error_mode="thread_local")
+            self._keeper.capture_end()
+        return handle
 
     @functools.cached_property
     def stream(self) -> torch.cuda.Stream:
         """Where recordings are made: the default stream cannot be recorded."""
         return torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
+
+    def repair(self, state: torch.Tensor) -> None:
+        """After a recording that failed: torch's generator believes that it is being recorded, and refuses to draw.
+
+        It goes on from ``state`` with a new one inside. Recordings that know the old one begin a new epoch.
+        """
+        fresh: Any = torch.Generator(self.device)
+        fresh.set_state(state)
+        generator: Any = torch.cuda.default_generators[self.device.index or 0]
+        generator.graphsafe_set_state(fresh)
+        self.epoch += 1
+        self.__dict__.pop("handle", None)  # torch believes that it is being recorded to
 
     @contextlib.contextmanager
     def turn(self) -> Iterator[None]:

@@ -24,17 +24,21 @@ class Recording:
 
     def __init__(self, module: GraphModule, inputs: Sequence[Any], copied: Sequence[int], pool: Pool) -> None:
         self._copied = tuple(copied)
-        self._buffers = [inputs[i] for i in copied]
+        self._buffers = [_bits(inputs[i]) for i in copied]
         self._graph: Any = torch.cuda.CUDAGraph()
         state = torch.cuda.get_rng_state(pool.device)
         _Located(module).run(*inputs)  # what is made once, such as handles and plans, is made before
         torch.cuda.set_rng_state(state, pool.device)
-        self._outputs = _recorded(self._graph, module, inputs, pool)
+        try:
+            self._outputs = _recorded(self._graph, module, inputs, pool)
+        except BaseException:
+            pool.repair(state)
+            raise
 
     def replay(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
         """The results for these inputs, in memory of their own."""
         if self._buffers:
-            torch._foreach_copy_(self._buffers, [inputs[i] for i in self._copied])
+            torch._foreach_copy_(self._buffers, [_bits(inputs[i]) for i in self._copied])
         self._graph.replay()
         return [output.clone() for output in self._outputs]
 
@@ -44,6 +48,11 @@ def room_for(shape: Sequence[int], strides: Sequence[int], like: torch.Tensor, d
     if _overlap(shape, strides):
         return torch.empty(tuple(shape), dtype=like.dtype, device=device)
     return torch.empty_strided(tuple(shape), tuple(strides), dtype=like.dtype, device=device)
+
+
+def _bits(tensor: torch.Tensor) -> torch.Tensor:
+    """Halves as integers: copying many tensors at once goes through float32, and loses what a NaN says besides."""
+    return tensor.view(torch.int16) if tensor.dtype in (torch.float16, torch.bfloat16) else tensor
 
 
 def _overlap(shape: Sequence[int], strides: Sequence[int]) -> bool:
@@ -56,9 +65,10 @@ def _overlap(shape: Sequence[int], strides: Sequence[int]) -> bool:
 
 
 def _recorded(graph: Any, module: GraphModule, inputs: Sequence[Any], pool: Pool) -> Sequence[torch.Tensor]:
+    handle = pool.handle
     torch.cuda.synchronize(pool.device)
     with _own_workspaces():
-        graph.capture_begin(pool=pool.handle, capture_error_mode="thread_local")
+        graph.capture_begin(pool=handle, capture_error_mode="thread_local")
         try:
             outputs: Sequence[torch.Tensor] = _Located(module).run(*inputs)
         except BaseException:

@@ -81,7 +81,15 @@ def _fractional_pooling_of_halves(node: Node) -> str | None:
     return "Inductor finds the windows in float32, torch in 16 bits" if halves else None
 
 
+def _sort(node: Node) -> str | None:
+    floating = any(v.tensor.dtype.is_floating for v in node.operands())
+    wrong = floating and _is_on_cuda(node) and node.args[1]
+    return "Inductor misplaces NaN in stable sorts on CUDA" if wrong else None
+
+
 def _nextafter(node: Node) -> str | None:
+    if _is_on_cuda(node):
+        return "Inductor takes denormal numbers for zero on CUDA, and the next ones for the least normal one"
     halves = node.result.tensor.dtype in (DType.f16, DType.bf16)
     return "Inductor looks for the next number in float32" if halves else None
 
@@ -125,6 +133,7 @@ _WRONG: dict[str, Callable[[Node], str | None]] = {
     "aten.nextafter.default": _nextafter,
     "aten.erfinv.default": _erfinv,
     "aten.frexp.Tensor": _frexp,
+    "aten.sort.stable": _sort,
     "aten._to_copy.default": _to_copy,
     "aten.as_strided.default": _as_strided,
     "aten.as_strided_copy.default": _as_strided,

@@ -5,24 +5,23 @@ quotients that are rounded down are made of the rounded quotient: of 0 and infin
 hyperbolic tangent is the logarithm of a quotient near 1. A half beyond an integer of 8 or 16 bits is converted straight
 to it, where ATen's kernels go through 32 bits. `any` and `all` of bytes are bool, and running statistics float32, where
 torch has bytes and halves. A product with the integer 0 is 0 to it, where NaN times 0 is NaN. A place in a whole tensor
-counts in the order of its memory, where it fuses what made the tensor. On CUDA it loses the NaNs of halves that it
-sorts, and rounds a number of more bits before it multiplies halves by it.
+counts in the order of its memory, where it fuses what made the tensor. On CUDA a factor of -0 is 0, the negative of 0
+has no sign, and numbers that are nearly 0 are 0 under a root.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
-from fairlead.ir import DType, Node
+from fairlead.ir import Node
 
 __all__ = ["exact"]
 
 _aten = torch.ops.aten
-
-_HALVES = (DType.f16, DType.bf16)
 
 
 def exact(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
@@ -30,43 +29,35 @@ def exact(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
     for node in module.graph.nodes:
         if node.op != "call_function":
             continue
-        if node.target in (_aten.mul, _aten.mul.Tensor) and _is_zero(node.args[1]):
-            node.args = (node.args[0], _ZERO[_is_floating(node.meta.get("node"))])
-        if node.target in _ROUNDED_ONCE and _reads_a_wider_number(node.meta.get("node")):
-            node.target = _ROUNDED_ONCE[node.target]
+        if node.target in (_aten.mul, _aten.mul.Tensor) and _is_zero(node.args[1], node.meta.get("node")):
+            node.target = _times_zero
         node.target = _EXACT.get(node.target, node.target)
     module.recompile()
     return module
 
 
-def _is_zero(arg: object) -> bool:
-    return type(arg) is int and arg == 0
+def _is_zero(arg: object, node: Node | None) -> bool:
+    """Whether a factor of floating-point numbers is the number 0, -0, or the integer 0."""
+    floating = node is not None and node.result.tensor.dtype.is_floating
+    return floating and type(arg) in (int, float) and arg == 0
 
 
-def _is_floating(node: Node | None) -> bool:
-    return node is not None and node.result.tensor.dtype.is_floating
+def _times_zero(x: torch.Tensor, zero: float) -> torch.Tensor:
+    product = x * 0.0
+    return _neg(product) if math.copysign(1.0, zero) < 0 else product
 
 
-def _reads_a_wider_number(node: Node | None) -> bool:
-    """Whether halves on CUDA meet a tensor of one number with more bits: torch rounds the result alone."""
-    if node is None or node.result.tensor.device == "cpu" or node.result.tensor.dtype not in _HALVES:
-        return False
-    return any(v.tensor.dtype.is_floating and v.tensor.dtype not in _HALVES for v in node.operands())
+def _neg(x: torch.Tensor) -> torch.Tensor:
+    if x.device.type == "cpu" or not x.is_floating_point():
+        return torch.neg(x)
+    return x * -1.0
 
 
-def _rounded_once(op: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
-    def wide(x: torch.Tensor, y: torch.Tensor, **rest: Any) -> torch.Tensor:
-        return op(x.float(), y.float(), **rest).to(torch.result_type(x, y))
-
-    return wide
-
-
-def _sort(x: torch.Tensor, **how: Any) -> tuple[torch.Tensor, torch.Tensor]:
-    if x.device.type == "cpu" or x.dtype not in (torch.float16, torch.bfloat16):
-        plain: tuple[torch.Tensor, torch.Tensor] = _aten.sort.stable(x, **how)
-        return plain
-    values, places = _aten.sort.stable(x.float(), **how)
-    return values.to(x.dtype), places
+def _rsqrt(x: torch.Tensor) -> torch.Tensor:
+    if x.device.type == "cpu" or x.dtype is not torch.float32:
+        return torch.rsqrt(x)
+    tiny = x.abs() < 2.0**-126
+    return torch.where(tiny, torch.rsqrt(x * 2.0**24) * 2.0**12, torch.rsqrt(x))
 
 
 def _expm1(x: torch.Tensor) -> torch.Tensor:
@@ -99,7 +90,7 @@ def _remainder(x: torch.Tensor, y: torch.Tensor | float) -> torch.Tensor:
     return rest.to(dtype)
 
 
-def _div(x: torch.Tensor, y: torch.Tensor | float, *, rounding_mode: str | None) -> torch.Tensor:
+def _div(x: torch.Tensor, y: torch.Tensor | float, *, rounding_mode: str | None = None) -> torch.Tensor:
     dtype = torch.result_type(x, y)
     if rounding_mode == "trunc" and dtype in (torch.float16, torch.bfloat16):
         return torch.trunc(x / y)  # in two ops, the first of which rounds
@@ -182,12 +173,6 @@ def _wide(x: torch.Tensor) -> torch.Tensor:
 
 _NARROW = (torch.uint8, torch.int8, torch.int16, torch.uint16)
 
-_ZERO = (0, 0.0)
-
-_ARITHMETIC = (_aten.add.Tensor, _aten.sub.Tensor, _aten.mul.Tensor, _aten.div.Tensor)
-
-_ROUNDED_ONCE = {op: _rounded_once(op) for op in _ARITHMETIC}
-
 _EXACT: dict[Any, Callable[..., Any]] = {  # an op as a whole where an operand is a number
     _aten.atanh.default: _atanh,
     _aten.argmax.default: _in_order(torch.argmax),
@@ -201,7 +186,8 @@ _EXACT: dict[Any, Callable[..., Any]] = {  # an op as a whole where an operand i
     _aten.remainder: _remainder,
     _aten.div.Tensor_mode: _div,
     _aten.div: _div,
-    _aten.sort.stable: _sort,
+    _aten.neg.default: _neg,
+    _aten.rsqrt.default: _rsqrt,
     **{test: _as_bytes(test) for op in (_aten.any, _aten.all) for test in (op.default, op.dim, op.dims)},
     **{
         norm: _with_statistics(norm)

@@ -96,7 +96,8 @@ class InductorExecutable:
         fakes = [self._fake(mode, item.value.type, item.name, symbols) for item in self._graph.inputs]
         function = compile_fx(exact(to_fx(self._graph)), fakes, config_patches=self._config)
         guards = env.produce_guards_expression(list(symbols.values())) if symbols else None
-        variant = _Variant(cast("Callable[..., Any]", function), _condition(env, guards))
+        fixed = _fixed(env, list(symbols.values()))
+        variant = _Variant(cast("Callable[..., Any]", function), _condition(env, guards, fixed))
         self._variants.append(variant)
         return variant
 
@@ -137,7 +138,7 @@ def _rounds_by_casts(graph: Graph) -> bool:
     """
     rounded: set[int] = set()
     for node in graph.walk():
-        if _rounds_quotient(node):
+        if _rounds_quotient(node) or _reads_a_wider_number(node):
             return True
         if node.op != "aten._to_copy.default" or not isinstance(given := node.args[0], Value):
             continue
@@ -153,11 +154,30 @@ def _rounds_quotient(node: Node) -> bool:
     return node.op == "aten.div.Tensor_mode" and node.args[2] == "trunc" and node.result.tensor.dtype in _HALVES
 
 
-def _condition(env: ShapeEnv, guards: str | None) -> Callable[[Sequence[int]], bool]:
+def _reads_a_wider_number(node: Node) -> bool:
+    """Whether halves on CUDA meet a tensor of one number with more bits, which torch's kernels there round first."""
+    if node.op not in _ARITHMETIC or node.result.tensor.dtype not in _HALVES or node.result.tensor.device == "cpu":
+        return False
+    return any(v.tensor.dtype.is_floating and v.tensor.dtype not in _HALVES for v in node.operands())
+
+
+_ARITHMETIC = frozenset(f"aten.{name}.Tensor" for name in ("add", "sub", "mul", "div"))
+
+
+def _condition(env: ShapeEnv, guards: str | None, fixed: Mapping[int, int]) -> Callable[[Sequence[int]], bool]:
     """Whether code generated under the guards is right for these values of the symbols."""
-    if not guards:
+    if not guards and not fixed:
         return lambda values: True
-    return lambda values: bool(env.evaluate_guards_expression(guards, list(values)))
+    return lambda values: (
+        all(values[i] == size for i, size in fixed.items())
+        and (not guards or bool(env.evaluate_guards_expression(guards, list(values))))
+    )
+
+
+def _fixed(env: ShapeEnv, symbols: Sequence[Any]) -> dict[int, int]:
+    """The symbols for which code was generated that is right for one value alone, and these values."""
+    found = {i: env.replace(symbol.node.expr) for i, symbol in enumerate(symbols)}
+    return {i: int(expression) for i, expression in found.items() if expression.is_number}
 
 
 def _symint(env: ShapeEnv, name: str, value: int) -> Any:

@@ -10,7 +10,7 @@ from fairlead.ir import Graph
 from fairlead_conformance._device import device_of
 from fairlead_conformance._device_names import kind_of
 
-__all__ = ["adds_in_any_order"]
+__all__ = ["adds_in_any_order", "left_open"]
 
 _LISTED = (
     "_adaptive_avg_pool2d_backward _adaptive_avg_pool3d_backward adaptive_max_pool2d_backward avg_pool2d_backward",
@@ -28,6 +28,13 @@ _LISTED = (
 )
 
 _OPS = frozenset(name for line in _LISTED for name in line.split())
+
+
+def left_open(graph: Graph) -> bool:
+    """Whether the graph writes several values to one place on CUDA, any of which may stay."""
+    if kind_of(device_of(graph)) != "cuda":
+        return False
+    return any(node.op.startswith("aten.max_unpool") for node in graph.walk())
 
 
 def adds_in_any_order(graph: Graph) -> bool:
