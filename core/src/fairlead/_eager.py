@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fairlead.backend import API_VERSION, Capabilities, Executable, NoOptions, Probe, Support
-from fairlead.ir import Graph, Node
+from fairlead.errors import ArtifactFormatError
+from fairlead.ir import Graph, Node, fingerprint
 
 if TYPE_CHECKING:
     import torch
@@ -21,7 +22,8 @@ class EagerExecutable:
     baked: frozenset[int] = frozenset()
     fresh_outputs = True
 
-    def __init__(self, function: Callable[..., Sequence[Any]]) -> None:
+    def __init__(self, graph: Graph, function: Callable[..., Sequence[Any]]) -> None:
+        self.graph = graph
         self._function = function
 
     def __call__(self, inputs: Sequence[Any], /) -> Sequence[Any]:
@@ -53,16 +55,23 @@ class EagerBackend:
         """The graph as a torch function."""
         from fairlead.interpret import to_fx
 
-        return EagerExecutable(to_fx(graph).forward)
+        return EagerExecutable(graph, to_fx(graph).forward)
 
     def dump(self, executable: Executable, /) -> bytes:
-        """Nothing: the graph is all that there is."""
-        return b""
+        """The graph's fingerprint: there is nothing else to keep."""
+        assert isinstance(executable, EagerExecutable)
+        return fingerprint(executable.graph).encode()
 
     def load(
         self, data: bytes, graph: Graph, options: NoOptions, constants: Mapping[int, torch.Tensor], /
     ) -> EagerExecutable:
-        """The graph as a torch function."""
+        """The graph as a torch function, where ``data`` is its fingerprint."""
+        if data != fingerprint(graph).encode():
+            raise ArtifactFormatError(
+                "the bytes are not what eager stored of this graph",
+                where=f"{len(data)} bytes, graph @{graph.name}",
+                next="delete them and compile again",
+            )
         return self.compile(graph, options, constants)
 
 
