@@ -11,7 +11,7 @@ from fairlead.backend import Backend
 from fairlead.ir import Builder, DType, Node, TensorType, Token, Value
 from fairlead_cudagraphs import CudaGraphsOptions, backend
 from fairlead_cudagraphs._policy import Recordings
-from fairlead_cudagraphs._recording import room_for
+from fairlead_cudagraphs._recording import once, room_for
 
 GPU = "cuda:0"
 
@@ -44,6 +44,8 @@ X = value(0)
         (node("aten._to_copy.default", X, to=value(9, device="cuda:1")), "another device"),
         (node("nn.scaled_dot_product_attention", X, X, X, None, 0.1, False, 1.0), "dropout"),
         (node("acme.op.default", X), "custom op"),
+        (node("aten.searchsorted.Tensor", X, X), "waits for a value"),
+        (node("aten.as_strided.default", X, (2,), (1,), 1), "where a storage begins"),
     ],
 )
 def test_what_waits_is_declined(declined: Node, reason: str) -> None:
@@ -115,12 +117,21 @@ def test_no_recordings_are_made_where_none_are_allowed() -> None:
         ((2, 3), (3, 1), (3, 1)),
         ((2, 3), (1, 2), (1, 2)),
         ((2, 3), (8, 2), (8, 2)),
-        ((2, 3), (0, 1), (3, 1)),
+        ((2, 3), (0, 1), (0, 1)),
         ((3, 3), (1, 1), (3, 1)),
         ((1, 3), (0, 1), (0, 1)),
     ],
 )
-def test_a_buffer_has_the_strides_that_were_captured_unless_elements_share_places(
+def test_a_buffer_has_the_strides_that_were_captured_unless_windows_overlap(
     shape: tuple[int, ...], strides: tuple[int, ...], expected: tuple[int, ...]
 ) -> None:
     assert room_for(shape, strides, torch.ones(1), torch.device("cpu")).stride() == expected
+
+
+@pytest.mark.parametrize("strides", [(0, 1), (1, 0), (0, 0), (3, 1)])
+def test_what_is_expanded_is_copied_once(strides: tuple[int, int]) -> None:
+    given = torch.arange(6.0).as_strided((2, 3), strides)
+    buffer = room_for(given.shape, strides, given, torch.device("cpu"))
+    once(buffer, buffer.stride()).copy_(once(given, buffer.stride()))
+    assert buffer.stride() == strides
+    assert torch.equal(buffer, given)

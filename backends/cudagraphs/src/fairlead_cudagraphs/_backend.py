@@ -53,6 +53,8 @@ class CudaGraphsBackend:
             return Support.no("a custom op may wait for the device")
         if name in _WAITS or (name.startswith(_SOLVERS) and name not in _NO_SOLVERS):
             return Support.no("it waits for a value on the device")
+        if name in _STRIDED:
+            return Support.no("it counts from where a storage begins, and a recording reads a copy")
         if name in _INDEXED and _reads_truth(node):
             return Support.no("indices that are truth values make a size that depends on data")
         if name in _ATTENTION and _argument(node, _ATTENTION[name]) not in (None, 0.0):
@@ -102,6 +104,7 @@ _WAITS = frozenset(
             "_ctc_loss",
             "_ctc_loss_backward",
             "segment_reduce",
+            "searchsorted",
         ),
         *("_segment_reduce_backward", "_assert_async", "lu_unpack", "_embedding_bag", "_embedding_bag_forward_only"),
         *("lift_fresh_copy", "combinations", "tensor_split", "_sample_dirichlet", "_standard_gamma", "binomial"),
@@ -113,6 +116,8 @@ _SOLVERS = ("linalg_", "_linalg_", "cholesky", "geqrf", "ormqr", "lu_", "triangu
 """How the names of ops begin that ask cuSOLVER or MAGMA, and wait for what they say."""
 
 _NO_SOLVERS = frozenset({"linalg_vector_norm", "linalg_cross"})
+
+_STRIDED = frozenset({"as_strided", "as_strided_copy", "as_strided_scatter"})
 
 _INDEXED = frozenset({"index", "index_put", "_unsafe_index", "_unsafe_index_put"})
 

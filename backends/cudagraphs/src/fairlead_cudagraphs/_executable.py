@@ -11,7 +11,7 @@ from fairlead.interpret import in_clean_thread, to_fx
 from fairlead.ir import Graph, Role, TensorType, dims, row_major
 from fairlead_cudagraphs._policy import Recordings
 from fairlead_cudagraphs._pool import pool_of
-from fairlead_cudagraphs._recording import Recording, recording_on, room_for
+from fairlead_cudagraphs._recording import Recording, once, recording_on, room_for
 
 __all__ = ["CudaGraphsExecutable"]
 
@@ -66,7 +66,7 @@ class CudaGraphsExecutable:
                 strides = type_.strides if type_.strides is not None else row_major(type_.shape)
                 wanted = [dims.evaluate(s, env) for s in strides]
                 given[i] = room_for(inputs[i].shape, wanted, inputs[i], self._pool.device)
-                given[i].copy_(inputs[i])
+                once(given[i], given[i].stride()).copy_(once(inputs[i], given[i].stride()))
             return Recording(self._module, given, self._copied, self._pool)
 
 

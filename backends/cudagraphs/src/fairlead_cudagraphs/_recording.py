@@ -12,7 +12,7 @@ from torch.fx import GraphModule, Interpreter
 from fairlead.ir import Node
 from fairlead_cudagraphs._pool import Pool
 
-__all__ = ["Recording", "recording_on", "room_for"]
+__all__ = ["Recording", "once", "recording_on", "room_for"]
 
 
 class Recording:
@@ -24,7 +24,8 @@ class Recording:
 
     def __init__(self, module: GraphModule, inputs: Sequence[Any], copied: Sequence[int], pool: Pool) -> None:
         self._copied = tuple(copied)
-        self._buffers = [_bits(inputs[i]) for i in copied]
+        self._buffers = [_bits(once(inputs[i], inputs[i].stride())) for i in copied]
+        self._strides = [inputs[i].stride() for i in copied]
         self._graph: Any = torch.cuda.CUDAGraph()
         state = torch.cuda.get_rng_state(pool.device)
         _Located(module).run(*inputs)  # what is made once, such as handles and plans, is made before
@@ -38,16 +39,26 @@ class Recording:
     def replay(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
         """The results for these inputs, in memory of their own."""
         if self._buffers:
-            torch._foreach_copy_(self._buffers, [_bits(inputs[i]) for i in self._copied])
+            given = [_bits(once(inputs[i], strides)) for i, strides in zip(self._copied, self._strides, strict=True)]
+            torch._foreach_copy_(self._buffers, given)
         self._graph.replay()
         return [output.clone() for output in self._outputs]
 
 
 def room_for(shape: Sequence[int], strides: Sequence[int], like: torch.Tensor, device: torch.device) -> torch.Tensor:
-    """A buffer with these strides, or a row-major one where they give several elements one place."""
-    if _overlap(shape, strides):
+    """A buffer with these strides, expanded where they are zero; else a row-major one where elements share a place."""
+    own = [1 if step == 0 else size for size, step in zip(shape, strides, strict=True)]
+    if _overlap(own, strides):
         return torch.empty(tuple(shape), dtype=like.dtype, device=device)
-    return torch.empty_strided(tuple(shape), tuple(strides), dtype=like.dtype, device=device)
+    return torch.empty_strided(own, tuple(strides), dtype=like.dtype, device=device).expand(tuple(shape))
+
+
+def once(tensor: torch.Tensor, strides: Sequence[int]) -> torch.Tensor:
+    """The tensor with one element for each place that these strides give, since what is expanded is the same."""
+    for dim, step in enumerate(strides):
+        if step == 0 and tensor.shape[dim] > 1:
+            tensor = tensor.narrow(dim, 0, 1)
+    return tensor
 
 
 def _bits(tensor: torch.Tensor) -> torch.Tensor:
