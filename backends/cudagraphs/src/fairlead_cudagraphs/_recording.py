@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -78,7 +79,7 @@ def _overlap(shape: Sequence[int], strides: Sequence[int]) -> bool:
 def _recorded(graph: Any, module: GraphModule, inputs: Sequence[Any], pool: Pool) -> Sequence[torch.Tensor]:
     handle = pool.handle
     torch.cuda.synchronize(pool.device)
-    with _own_workspaces():
+    with _own_workspaces(), _no_collection():
         graph.capture_begin(pool=handle, capture_error_mode="thread_local")
         try:
             outputs: Sequence[torch.Tensor] = _Located(module).run(*inputs)
@@ -109,6 +110,18 @@ def _own_workspaces() -> Iterator[None]:
         yield
     finally:
         forget()
+
+
+@contextlib.contextmanager
+def _no_collection() -> Iterator[None]:
+    """Within, Python frees nothing in cycles: what a tensor of another recording does then ends this one."""
+    collected = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collected:
+            gc.enable()
 
 
 class _Located(Interpreter):
