@@ -189,7 +189,7 @@ class _Build:
         backend = self.backend
         if not isinstance(backend, Selective) or self._after(self.request.backend) is None:
             return self._support
-        reason = backend.declines(graph)
+        reason = backend.declines_graph(graph)
         if reason is None:
             return self._support
         declined = Support.no(reason)

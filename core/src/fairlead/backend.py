@@ -234,7 +234,7 @@ class Backend(Protocol[O_contra]):
 class Selective(Protocol):
     """A backend that leaves graphs to others which it could run, because they are faster there."""
 
-    def declines(self, graph: Graph, /) -> str | None:
+    def declines_graph(self, graph: Graph, /) -> str | None:
         """Why others should run the whole graph, such as "slower than eager here"; None where they should not.
 
         A pure function of the graph, asked before `Backend.supports` where the caller allows a fallback.

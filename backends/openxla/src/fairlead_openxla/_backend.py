@@ -43,7 +43,7 @@ class OpenXLABackend:
 
         return supports(node)
 
-    def declines(self, graph: Graph, /) -> str | None:
+    def declines_graph(self, graph: Graph, /) -> str | None:
         """Training steps of convolutions, in which torch is faster."""
         from fairlead_openxla._support import declines
 
