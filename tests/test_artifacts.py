@@ -74,6 +74,7 @@ from fairlead import artifacts, ir
 from fairlead.hooks import CompileJob
 from fairlead.registry import registry
 
+torch.set_num_threads({torch.get_num_threads()})
 name, folder = sys.argv[1], Path(sys.argv[2])
 backend, saved = registry.ready(name), torch.load(folder / "weights.pt")
 (graph,) = ir.from_bytes((folder / "graph").read_bytes()).graphs

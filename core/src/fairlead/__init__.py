@@ -1,8 +1,8 @@
 """Fairlead: one captured PyTorch graph, any compiler backend behind a name.
 
 >>> import fairlead
->>> sorted(b.name for b in fairlead.list_backends())[0]
-'eager'
+>>> "eager" in {b.name for b in fairlead.list_backends()}
+True
 """
 
 from __future__ import annotations
