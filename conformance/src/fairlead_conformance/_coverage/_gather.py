@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from fairlead.backend import Support
 from fairlead.ir import Graph, Input, Node, Output, TensorType, from_bytes, opset
 from fairlead.partition import assign, verdict
 from fairlead.passes import canonicalize, decompose, recognize_composites, split_dropout
@@ -105,12 +106,19 @@ def _answer(node: Node, graph: Graph, subject: Subject) -> _Answer:
     capabilities = subject.capabilities
     alone = _alone(node, graph)
     shown = decompose(alone if capabilities.rng else split_dropout(alone), capabilities.keeps)
-    placed = assign(shown, subject.name, (), lambda _, inner: verdict(subject.backend, inner, graph.kind)).nodes
+    said: dict[int, Support] = {}
+
+    def ask(_: str, inner: Node) -> Support:
+        if id(inner) not in said:
+            said[id(inner)] = verdict(subject.backend, inner, graph.kind)
+        return said[id(inner)]
+
+    placed = assign(shown, subject.name, (), ask).nodes
     asked = [n for n, p in zip(shown.nodes, placed, strict=True) if p.why not in (Why.random, Why.number)]
     if not asked:
         return _Answer(Outcome.drawn, "")
     for inner in asked:
-        support = verdict(subject.backend, inner, graph.kind)
+        support = ask(subject.name, inner)
         if not support.accepted:
             reason = support.reason or "no reason given"
             return _Answer(Outcome.declined, reason if inner.op == node.op else f"{inner.op}: {reason}")
