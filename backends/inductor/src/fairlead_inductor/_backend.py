@@ -97,7 +97,7 @@ def _nextafter(node: Node) -> str | None:
 def _erfinv(node: Node) -> str | None:
     result = node.result.tensor
     rough = result.device == "cpu" and result.dtype in (DType.f32, DType.f64)
-    return "near 1 Inductor's inverse error function has half the digits of torch's" if rough else None
+    return "near 1 Inductor's inverse error function has fewer digits than torch's" if rough else None
 
 
 def _is_on_cuda(node: Node) -> bool:
