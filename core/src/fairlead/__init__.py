@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 from fairlead.errors import FairleadError
 
 if TYPE_CHECKING:
+    from fairlead._explain import compile_times, explain
     from fairlead._registry import BackendInfo
     from fairlead._user import compile
 
     __version__: str
 
-__all__ = ["FairleadError", "__version__", "compile", "list_backends"]
+__all__ = ["FairleadError", "__version__", "compile", "compile_times", "explain", "list_backends"]
 
 
 def list_backends() -> list[BackendInfo]:
@@ -28,14 +29,14 @@ def list_backends() -> list[BackendInfo]:
 
 
 def __getattr__(name: str) -> object:
-    """``compile`` needs torch, and the version a search, which ``import fairlead`` does not spend."""
+    """What needs torch, and the version, which needs a search: ``import fairlead`` spends neither."""
     if name == "__version__":
         return _version()
-    if name != "compile":
+    if name not in ("compile", "compile_times", "explain"):
         raise AttributeError(f"module 'fairlead' has no attribute {name!r}")
-    from fairlead._user import compile
+    from fairlead import _explain, _user
 
-    return compile
+    return getattr(_user if name == "compile" else _explain, name)
 
 
 def _version() -> str:

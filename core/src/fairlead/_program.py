@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import torch
 
 from fairlead._results import Outputs, checked
+from fairlead._stages import Stage, span
 from fairlead.backend import Executable, Refittable
 from fairlead.interpret import in_clean_thread, to_fx
 from fairlead.ir import Graph, TensorType, Type
@@ -201,7 +202,8 @@ class Program:
         statics = {i: args[i].detach() for i in self._watched}
         tail: list[Any] = list(plan.constants)
         if layout.setup is not None:
-            tail += [t.contiguous() for t in layout.setup(*args, *tail)]
+            with span(Stage.constants, plan.graph.name):
+                tail += [t.contiguous() for t in layout.setup(*args, *tail)]
         statics.update(enumerate(tail, start=len(args)))
         binding = _Binding(layout, key, statics)
         self._make_steps(binding, len(args) + len(tail), old)

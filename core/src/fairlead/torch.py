@@ -19,6 +19,7 @@ import torch
 from fairlead import _registry, _settings
 from fairlead._arguments import request_of
 from fairlead._capture import Captured, capture
+from fairlead._capture._dynamo import recompilation, time_frame
 from fairlead._compile import Request, Session
 from fairlead.errors import FairleadError
 from fairlead.ir import Kind
@@ -38,6 +39,9 @@ class DynamoBackend:
         self.session = Session(request)
 
     def __call__(self, gm: torch.fx.GraphModule, inputs: Sequence[Any], **kwargs: Any) -> Callable[..., Any]:
+        time_frame()
+        if (again := recompilation(gm)) is not None:
+            self.session.recompilations.append(again)
         return capture(gm, inputs, _Sink(self.session))
 
     def __reduce__(self) -> tuple[Any, ...]:
