@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 from fairlead.errors import FairleadError
 
 if TYPE_CHECKING:
-    from fairlead._explain import compile_times, explain
+    from fairlead._freeze import Frozen, freeze
     from fairlead._registry import BackendInfo
     from fairlead._user import compile
 
     __version__: str
 
-__all__ = ["FairleadError", "__version__", "compile", "compile_times", "explain", "list_backends"]
+__all__ = ["FairleadError", "Frozen", "__version__", "compile", "freeze", "list_backends"]
 
 
 def list_backends() -> list[BackendInfo]:
@@ -29,14 +29,14 @@ def list_backends() -> list[BackendInfo]:
 
 
 def __getattr__(name: str) -> object:
-    """What needs torch, and the version, which needs a search: ``import fairlead`` spends neither."""
+    """What needs torch, and the version that needs a search, which ``import fairlead`` does not spend."""
     if name == "__version__":
         return _version()
-    if name not in ("compile", "compile_times", "explain"):
+    if name not in __all__:
         raise AttributeError(f"module 'fairlead' has no attribute {name!r}")
-    from fairlead import _explain, _user
+    from fairlead import _user
 
-    return getattr(_user if name == "compile" else _explain, name)
+    return getattr(_user, name)
 
 
 def _version() -> str:

@@ -14,10 +14,8 @@ from fairlead import _hook_calls, _options, _settings, hooks
 from fairlead._failures import budget_error, compile_error, device_error, run_error, supports_error
 from fairlead._program import Plan, Program
 from fairlead._registry import registry
-from fairlead._stages import Stage, span
 from fairlead.backend import Backend, Executable, Options, Selective, Support
-from fairlead.errors import FairleadError, PluginError, RegistryError
-from fairlead.explanation import Recompilation
+from fairlead.errors import FairleadError, NotCompiledError, PluginError, RegistryError
 from fairlead.ir import Graph, Kind, Node, Role, TensorType, Value, verify
 from fairlead.partition import DRAWS, Assignment, Part, assign, split, verdict
 from fairlead.passes import (
@@ -71,7 +69,7 @@ class Session:
         self._records: list[_Record] = []
         self._programs: list[Program] = []
         self._target: tuple[Backend[Any], Options] | None = None
-        self.recompilations: list[Recompilation] = []
+        self.is_frozen = False
 
     @property
     def placement(self) -> Placement:
@@ -87,12 +85,22 @@ class Session:
         """Find the backend and read the options, without importing an SDK."""
         _options.parse(registry.get(self.request.backend), self.request.options)
 
+    def permit(self) -> None:
+        """Raise where nothing may be compiled: the program is frozen."""
+        if self.is_frozen:
+            raise NotCompiledError(
+                "a frozen program has nothing compiled for its weights as they are now, or for what it does next",
+                where=f"frozen on {self.request.backend!r}",
+                next="call refresh() of what freeze() gave after weights change, or warm up more before freezing",
+            )
+
     def build(self, captured: Captured) -> Program:
         """A program for a captured graph. Raises where the placement is not what the caller demands."""
+        self.permit()
         if self._target is None:
             backend: Backend[Any] = registry.ready(self.request.backend)
             self._target = backend, _options.parse(backend, self.request.options)
-        build = _Build(self.request, *self._target, captured, len(self._records))
+        build = _Build(self, *self._target, captured, len(self._records))
         program = build.program()
         self._records.append(build.record)
         self._programs.append(program)
@@ -112,24 +120,23 @@ class _Build:
     """The making of one program."""
 
     def __init__(
-        self, request: Request, backend: Backend[Any], options: Options, captured: Captured, index: int
+        self, session: Session, backend: Backend[Any], options: Options, captured: Captured, index: int
     ) -> None:
-        self.request = request
+        self.request = session.request
+        self._permit = session.permit
         self.backend = backend
         self.options = options
         self.constants = captured.constants
         self.kind = captured.graph.kind
         self.name = f"{self.kind}_{index}"
         self.captured = captured
-        with span(Stage.passes, self.name):
-            self.graph = self._prepared(captured.canonical)
+        self.graph = self._prepared(captured.canonical)
 
     def program(self) -> Program:
-        with span(Stage.placement, self.name):
-            plan, placement = self._plan(self._static())
+        plan, placement = self._plan(self._static())
         _enforce(self.request, placement)
         self.record = _Record(placement)
-        return Program(plan, lambda: self._plan(())[0], self._compile, self._rescue)
+        return Program(plan, lambda: self._plan(())[0], self._compile, self._rescue, self._permit)
 
     def _prepared(self, graph: Graph) -> Graph:
         graph = msgspec.structs.replace(graph, name=self.name)
@@ -226,8 +233,7 @@ class _Build:
         job = hooks.CompileJob(backend, part.graph, options, constants)
         started = time.perf_counter()
         try:
-            with span(Stage.backend, f"{name} {part.graph.name}"):
-                executable = _hook_calls.compile_job(job)
+            executable = _hook_calls.compile_job(job)
         except PluginError:
             raise
         except Exception as error:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import functools
+import types
+import weakref
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
-from fairlead.explanation import Recompilation
 from fairlead.placement import Placement
 from fairlead.torch import DynamoBackend
+
+programs: weakref.WeakSet[Any] = weakref.WeakSet()
+"""The compiled modules and functions that are alive: what ``freeze()`` without a program is about."""
 
 
 class Handle:
@@ -29,11 +33,6 @@ class Handle:
         """Where each node of every graph compiled so far went, and why; print it for a table."""
         return self._target.session.placement
 
-    @property
-    def recompilations(self) -> tuple[Recompilation, ...]:
-        """Every time that a function of the program was compiled again, and the guard that had failed."""
-        return tuple(self._target.session.recompilations)
-
     def refresh(self) -> None:
         """Read all weights anew at the next call.
 
@@ -45,17 +44,55 @@ class Handle:
         return f"<fairlead program on {self.backend}: {len(self.placement.graphs)} graphs>"
 
 
+class Route:
+    """Where a call of a compiled program goes: to torch, or to what holds the program to what is compiled."""
+
+    def __init__(self, compiled: Any) -> None:
+        self._module = compiled if isinstance(compiled, torch.nn.Module) else None
+        self.torch: Callable[..., Any] = compiled.forward if self._module is not None else compiled
+        self.call = self.torch
+
+    def lead(self, call: Callable[..., Any]) -> None:
+        """Have calls go to ``call`` from now on."""
+        self.call = call
+        if self._module is not None:  # past __setattr__, which writes to the original
+            self._module.__dict__["forward"] = call
+
+
 def attach(compiled: Any, handle: Handle) -> Any:
-    """Put the handle on a compiled module or function.
+    """Put the handle on a compiled module, or on a function that calls what was compiled.
 
     Past the module's own ``__setattr__``, which writes to the original. A deep copy of a module, and what is loaded
     from a pickle, compile anew and have a handle of their own: both ask the object for ``__reduce_ex__``, and torch's
     passes no attributes on.
     """
+    if isinstance(compiled, types.FunctionType):
+        compiled = _routed(compiled)
     compiled.__dict__["fairlead"] = handle
     if isinstance(compiled, torch.nn.Module):
         compiled.__dict__["__reduce_ex__"] = functools.partial(_reduced, compiled, handle)
+    programs.add(compiled)
     return compiled
+
+
+def route_of(compiled: Any) -> Route:
+    """The way that calls of the program take, made where it has none yet."""
+    found = compiled.__dict__.get("_fairlead_route")
+    if found is None:
+        found = compiled.__dict__["_fairlead_route"] = Route(compiled)
+    route: Route = found
+    return route
+
+
+def _routed(function: Callable[..., Any]) -> Any:
+    route = Route(function)
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return route.call(*args, **kwargs)
+
+    call.__dict__["_fairlead_route"] = route
+    return call
 
 
 def _reduced(compiled: torch.nn.Module, handle: Handle, protocol: Any) -> tuple[Any, ...]:

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import torch
 
 from fairlead._results import Outputs, checked
-from fairlead._stages import Stage, span
 from fairlead.backend import Executable, Refittable
+from fairlead.errors import FairleadError
 from fairlead.interpret import in_clean_thread, to_fx
 from fairlead.ir import Graph, TensorType, Type
 from fairlead.partition import Part
@@ -114,16 +114,25 @@ class Program:
     the next call. Safe to call from several threads.
     """
 
-    def __init__(self, plan: Plan, unwatched: Callable[[], Plan], compiler: Compiler, rescue: Rescue) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        unwatched: Callable[[], Plan],
+        compiler: Compiler,
+        rescue: Rescue,
+        permit: Callable[[], None],
+    ) -> None:
         self._layout = _Layout(plan)
         self._watched = plan.watched
         self._unwatched = unwatched
         self._compiler = compiler
         self._rescue = rescue
+        self._permit = permit
         self._lock = threading.RLock()
         self._current: _Binding | None = None
         self._bindings: dict[tuple[int, ...], _Binding] = {}
         self._short_lived = 0
+        self._renewals = 0
 
     def __call__(self, args: list[Any]) -> list[Any]:
         binding = self._current
@@ -134,9 +143,31 @@ class Program:
         elif binding is None:
             binding = self._bind(args, ())
         binding.calls += 1
-        layout = binding.layout
         registers = [*args, *binding.tail]
         args.clear()
+        return self._run(binding, registers)
+
+    def bound(self, args: Sequence[Any], places: Sequence[int]) -> Callable[[Sequence[Any]], list[Any]]:
+        """The program for the weights among ``args``, whatever becomes of them, as a function of the inputs at places.
+
+        It holds those weights, and looks at none of them.
+        """
+        binding = self._bind(args, _key([args[i] for i in self._watched]) if self._watched else ())
+        template = [x.detach() if isinstance(x, torch.Tensor) else x for x in (*args, *binding.tail)]
+        order = tuple(places)
+        for place in order:
+            template[place] = None
+
+        def call(inputs: Sequence[Any]) -> list[Any]:
+            registers = template.copy()
+            for place, value in zip(order, inputs, strict=True):
+                registers[place] = value
+            return self._run(binding, registers)
+
+        return call
+
+    def _run(self, binding: _Binding, registers: list[Any]) -> list[Any]:
+        layout = binding.layout
         for i in binding.detached:
             if registers[i].requires_grad:
                 registers[i] = registers[i].detach()
@@ -153,6 +184,7 @@ class Program:
     def refresh(self) -> None:
         """Forget the weights that were baked in; the next call reads them anew."""
         with self._lock:
+            self._renewals = max(1, len(self._bindings))
             self._current = None
             self._bindings.clear()
 
@@ -171,6 +203,8 @@ class Program:
         with self._lock:
             ids = key[: len(self._watched)]
             old = self._bindings.pop(ids, None)
+            if old is None or old.key != key:
+                self._permitted(old)
             if old is not None and old.key != key and self._thrashes(old):
                 return self._without_weights(args)
             new = old if old is not None and old.key == key else in_clean_thread(lambda: self._made(args, key, old))
@@ -179,6 +213,18 @@ class Program:
                 del self._bindings[next(iter(self._bindings))]
             self._current = new
             return new
+
+    def _permitted(self, old: _Binding | None) -> None:
+        """Raise where nothing may be compiled now, but for what `refresh` dropped; what was there stays."""
+        if self._renewals:
+            self._renewals -= 1
+            return
+        try:
+            self._permit()
+        except FairleadError:
+            if old is not None:
+                self._bindings[old.key[: len(self._watched)]] = old
+            raise
 
     def _thrashes(self, old: _Binding) -> bool:
         self._short_lived = self._short_lived + 1 if old.calls <= _SHORT_LIVED else 0
@@ -202,8 +248,7 @@ class Program:
         statics = {i: args[i].detach() for i in self._watched}
         tail: list[Any] = list(plan.constants)
         if layout.setup is not None:
-            with span(Stage.constants, plan.graph.name):
-                tail += [t.contiguous() for t in layout.setup(*args, *tail)]
+            tail += [t.contiguous() for t in layout.setup(*args, *tail)]
         statics.update(enumerate(tail, start=len(args)))
         binding = _Binding(layout, key, statics)
         self._make_steps(binding, len(args) + len(tail), old)

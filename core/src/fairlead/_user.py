@@ -18,8 +18,11 @@ except ImportError as error:
     ) from error
 
 from fairlead._arguments import request_of
+from fairlead._freeze import Frozen, freeze
 from fairlead._handle import Handle, attach
 from fairlead.torch import DynamoBackend
+
+__all__ = ["Frozen", "compile", "freeze"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -103,5 +106,4 @@ def compile(
     target.session.check()
     if disable or _settings.disabled():
         return model
-    compiled = torch.compile(model, backend=target, fullgraph=fullgraph, dynamic=dynamic)
-    return attach(compiled, Handle(target))
+    return attach(torch.compile(model, backend=target, fullgraph=fullgraph, dynamic=dynamic), Handle(target))

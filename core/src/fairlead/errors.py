@@ -25,7 +25,8 @@
     │   ├── CompileError                FL502  the backend raised in ``compile``
     │   ├── RunError                    FL503  the backend raised while running
     │   ├── ResultError                 FL504  the backend returned something else than declared
-    │   └── InterpretError              FL505  the NumPy interpreter lacks an op, or an op refuses its operands
+    │   ├── InterpretError              FL505  the NumPy interpreter lacks an op, or an op refuses its operands
+    │   └── NotCompiledError            FL506  a frozen program was called with what nothing was compiled for
     ├── ArtifactError
     │   ├── ArtifactFormatError         FL801  bytes that are no artifact, are damaged, or signed by somebody else
     │   ├── ArtifactMismatchError       FL802  an artifact of another SDK, machine, option, graph or weight
@@ -72,6 +73,7 @@ __all__ = [
     "IRVersionError",
     "InterpretError",
     "ModelNotFoundError",
+    "NotCompiledError",
     "OptionValueError",
     "OptionsError",
     "PlacementError",
@@ -246,6 +248,12 @@ class InterpretError(ExecutionError):
     """An op that the NumPy interpreter has no meaning for, or that refuses its operands."""
 
     code = "FL505"
+
+
+class NotCompiledError(ExecutionError):
+    """A frozen program was called with what nothing was compiled for; see `fairlead.freeze`."""
+
+    code = "FL506"
 
 
 class ArtifactError(FairleadError):

@@ -18,9 +18,10 @@ import torch
 
 from fairlead import _registry, _settings
 from fairlead._arguments import request_of
-from fairlead._capture import Captured, capture
-from fairlead._capture._dynamo import recompilation, time_frame
+from fairlead._capture import Arrangement, Captured, capture, input_sources
 from fairlead._compile import Request, Session
+from fairlead._pieces import Piece, recorded
+from fairlead._program import Program
 from fairlead.errors import FairleadError
 from fairlead.ir import Kind
 
@@ -39,10 +40,9 @@ class DynamoBackend:
         self.session = Session(request)
 
     def __call__(self, gm: torch.fx.GraphModule, inputs: Sequence[Any], **kwargs: Any) -> Callable[..., Any]:
-        time_frame()
-        if (again := recompilation(gm)) is not None:
-            self.session.recompilations.append(again)
-        return capture(gm, inputs, _Sink(self.session))
+        sink = _Sink(self.session)
+        function = capture(gm, inputs, sink)
+        return recorded(Piece(function, input_sources(gm), sink.program, sink.fit))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy, or what is loaded from a pickle, compiles anew."""
@@ -55,10 +55,14 @@ class DynamoBackend:
 class _Sink:
     def __init__(self, session: Session) -> None:
         self._session = session
+        self.program: Program | None = None
+        self.fit: Arrangement | None = None
 
     def graph(self, captured: Captured) -> Callable[[list[Any]], Any]:
         try:
-            return _boxed(self._session.build(captured))
+            program = self._session.build(captured)
+            self.program, self.fit = program, captured.fit
+            return _boxed(program)
         except FairleadError as error:
             return _raising(error)
 

@@ -14,26 +14,28 @@ import torch
 from fairlead._capture import _torch
 from fairlead._capture._corrections import correct_types
 from fairlead._capture._fx import graph_of
-from fairlead._capture._lazy_bits import resolving
+from fairlead._capture._lazy_bits import may_be_lazy, resolving
 from fairlead._capture._order import Arrangement, arranged
+from fairlead._capture._torch import InputSource, input_sources
 from fairlead._capture._types import Uncapturable
-from fairlead._stages import Stage, span
 from fairlead.ir import Graph, Kind, Output, Role, Value
 
-__all__ = ["Captured", "Sink", "capture"]
+__all__ = ["Arrangement", "Captured", "InputSource", "Sink", "capture", "input_sources"]
 
 
 class Captured(msgspec.Struct, frozen=True):
     """A graph, the tensors of its own constants by input index, and which inputs can be watched for changes.
 
     ``graph`` has the ops and types that torch traced; ``canonical`` is the same with the same inputs and outputs in
-    canonical form, composites recognized.
+    canonical form, composites recognized. ``fit`` is how Dynamo's call fits the graph where nothing of AOTAutograd's
+    has to stand between them, else None.
     """
 
     graph: Graph
     canonical: Graph
     constants: dict[int, torch.Tensor]
     versioned: frozenset[int]
+    fit: Arrangement | None = None
 
     def watchable(self, index: int) -> bool:
         """Whether torch counts the writes to the tensor behind an input; inference tensors have no such count."""
@@ -55,17 +57,14 @@ class Sink(Protocol):
 def capture(gm: torch.fx.GraphModule, inputs: Sequence[Any], sink: Sink) -> Callable[..., Any]:
     """Compile a Dynamo graph through AOTAutograd; each functional graph that comes out goes to the sink."""
     reader = _Capture(gm, inputs, sink)
-    with span(Stage.autograd):
-        return _torch.aot_compile(
-            gm, inputs, forward=reader.forward, backward=reader.backward, inference=reader.inference
-        )
+    return _torch.aot_compile(gm, inputs, forward=reader.forward, backward=reader.backward, inference=reader.inference)
 
 
 class _Capture:
     def __init__(self, gm: torch.fx.GraphModule, inputs: Sequence[Any], sink: Sink) -> None:
         self._sink = sink
         self._inputs = tuple(inputs)
-        self._roles = tuple((Role(s.kind), s.name) if s.kind else (Role.user, s.name) for s in _torch.input_sources(gm))
+        self._roles = tuple((Role(s.kind), s.name) if s.kind else (Role.user, s.name) for s in input_sources(gm))
         self._versioned = frozenset(i for i, x in enumerate(inputs) if isinstance(x, torch.Tensor) and _has_version(x))
         self._saved_roles: dict[str, tuple[Role, str]] = {}
         self._saved: dict[str, int] = {}
@@ -104,18 +103,18 @@ class _Capture:
         self, gm: torch.fx.GraphModule, kind: Kind, roles: Sequence[tuple[Role, str]], twins: Mapping[int, int] = {}
     ) -> Callable[[list[Any]], Any]:
         try:
-            with span(Stage.capture, str(kind)):
-                read = graph_of(gm, str(kind), kind, roles)
-                graph = correct_types(msgspec.structs.replace(read.graph, outputs=_with_roles(read.graph)))
-                fit = arranged(graph, twins, self._forward if kind is Kind.backward else ())
+            read = graph_of(gm, str(kind), kind, roles)
         except Uncapturable as reason:
             return self._sink.uncapturable(gm, kind, str(reason))
+        graph = correct_types(msgspec.structs.replace(read.graph, outputs=_with_roles(read.graph)))
+        fit = arranged(graph, twins, self._forward if kind is Kind.backward else ())
         if kind is Kind.forward:
             self._saved, self._forward = _saved(gm, graph, fit), fit.inputs
         versioned = self._versioned if roles else frozenset()
         moved = frozenset(new for new, old in enumerate(fit.inputs) if old in versioned)
         constants = dict(zip(range(len(fit.inputs), len(fit.graph.inputs)), read.constants.values(), strict=True))
-        run = self._sink.graph(Captured(fit.graph, fit.canonical, constants, moved))
+        direct = kind is Kind.inference and roles and _torch.passes_through() and not may_be_lazy(gm, graph)
+        run = self._sink.graph(Captured(fit.graph, fit.canonical, constants, moved, fit if direct else None))
         return resolving(run if fit.is_identity else _fitted(run, fit), gm, graph)
 
 

@@ -1,208 +1,238 @@
-"""What Dynamo tells of its own work: breaks, guards, recompilations and times. Checked on torch 2.8, 2.13 and 2.15.
+"""What Fairlead knows of how Dynamo runs what it has compiled. Checked on torch 2.8, 2.13 and 2.15.
 
-Read are the reason that a graph ended for (``GraphModule.compile_subgraph_reason``), the metrics that Dynamo keeps of
-every frame (``torch._dynamo.utils.get_compilation_metrics``) and the entries that it shows to a ``guard_filter_fn``.
+What is read: the entries that Dynamo keeps for a code object, and the bytecode in them; its frame evaluation, for a
+call that compiles nothing; and the state of a thread that its guards look at. As in `_torch`, each function degrades
+to "not known", but for `run_compiled`, without which nothing can be frozen.
 """
 
 from __future__ import annotations
 
-import contextlib
-import linecache
-import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
+import dis
+import functools
+import types
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
-from torch._dynamo import output_graph, utils
-from torch._dynamo.callback import callback_handler
-from torch._guards import CompileContext
+import torch._dynamo.types as types_of_dynamo
+import torch.nn.modules.module as modules
+from torch._C._dynamo.eval_frame import _debug_get_cache_entry_list, set_eval_frame
+from torch._dynamo import trace_rules
+from torch._dynamo.convert_frame import has_tensor_in_frame
+from torch._dynamo.types import ConvertFrameReturn
 
-from fairlead._stages import Stage, note
-from fairlead.explanation import Break, Frame, Guard, Line, Recompilation
-
-__all__ = ["Watch", "accounted", "recompilation", "time_frame"]
-
-_RESUMED = re.compile(r"^torch_dynamo_resume_in_(.+)_at_\d+$")
-_FIELD = re.compile(r"^\s*(Explanation|Hint|Developer debug context): ", re.MULTILINE)
-_LINK = re.compile(r"https?://\S+")
-
-_METRICS = 10_000
-"""So many frames' metrics are kept while somebody watches; Dynamo keeps 64."""
-
-_OWN_WORDS = {
-    "generic_jump": (
-        "a branch on the value of a tensor",
-        "Which way the program goes is known only once the tensor is computed, so the graph ends before it.",
-        ("Use torch.where, or torch.cond for whole branches; or move the branch out of what is compiled.",),
-    ),
-}
-"""Reasons that torch gives as a word of its own code."""
+__all__ = ["Frame", "frame_of", "has_hooks", "original", "run_compiled", "signature", "thread_state", "top_function"]
 
 
-class _Graph(NamedTuple):
-    """A graph as Dynamo handed it over: its ops, and in Dynamo's words why it ended, unless its function did."""
+def original(compiled: Any) -> Callable[..., Any]:
+    """What ``torch.compile`` wrapped: it runs as compiled where frames are evaluated by Dynamo, else in eager mode."""
+    function: Callable[..., Any] = compiled._torchdynamo_orig_callable
+    return function
 
-    ops: dict[str, int] = {}
-    ended: str = ""
 
+def run_compiled(
+    compiled: Any, args: Sequence[Any], kwargs: Mapping[str, Any], missed: Callable[[types.CodeType], None]
+) -> Any:
+    """Call what ``torch.compile`` wrapped with what it has compiled so far, in this thread, guards and all.
 
-def _break(text: str, stack: Sequence[Line]) -> Break:
-    """A break from torch's text about it, which names explanation and hints since release 2.8.
-
-    >>> found = _break("Bad call\\n  Explanation: It is bad.\\n  Hint: Do not.\\n  Hint: Or do.", [])
-    >>> found.reason, found.explanation, found.hints
-    ('Bad call', 'It is bad.', ('Do not.', 'Or do.'))
+    A frame with tensors that no entry fits is told to ``missed``, and run in eager mode where that does not raise.
     """
-    own = _OWN_WORDS.get(text.partition(" ")[0])
-    if own is not None:
-        reason, explanation, hints = own
-        return Break(reason, explanation, hints, tuple(stack), context=text)
-    links = _LINK.findall(text)
-    text = text.partition("For more details about this graph break")[0]
-    reason, *rest = _FIELD.split(text)
-    fields = [(name, " ".join(value.split())) for name, value in zip(rest[::2], rest[1::2], strict=True)]
-    return Break(
-        " ".join(reason.split()),
-        " ".join(v for n, v in fields if n == "Explanation"),
-        tuple(v for n, v in fields if n == "Hint"),
-        tuple(stack),
-        links[-1] if links else "",
-        " ".join(v for n, v in fields if n == "Developer debug context"),
+
+    def callback(frame: Any, *args: Any, **kwargs: Any) -> ConvertFrameReturn:
+        if not trace_rules.check(frame.f_code) and has_tensor_in_frame(frame):
+            missed(frame.f_code)
+            return _once()
+        return ConvertFrameReturn()
+
+    cells = dict(zip(compiled.__code__.co_freevars, compiled.__closure__, strict=True))
+    for name in _OF_BACKEND:
+        setattr(callback, name, cells["callback"].cell_contents)
+    function = original(compiled)
+    prior = set_eval_frame(None)
+    try:
+        set_eval_frame(callback)
+        return function(*args, **kwargs)  # from here, as any frame between would be looked at too
+    finally:
+        set_eval_frame(prior)
+
+
+_OF_BACKEND = ("_torchdynamo_orig_backend", "_torchdynamo_orig_callable")
+"""Where Dynamo reads from a callback whose entries it is about; torch 2.8 has the second name."""
+
+
+def _once() -> ConvertFrameReturn:
+    """Run this frame in eager mode, and ask again the next time."""
+    action: Any = types_of_dynamo.FrameAction  # type: ignore[attr-defined]
+    strategy: Any = types_of_dynamo.FrameExecStrategy  # type: ignore[attr-defined]
+    return ConvertFrameReturn(frame_exec_strategy=strategy(action.DEFAULT, action.DEFAULT))
+
+
+class Frame(NamedTuple):
+    """The one frame of a program: its function, what is passed first, and the bytecode that Dynamo made of it.
+
+    ``graph`` is the global name by which the bytecode calls the compiled graph.
+    """
+
+    function: types.FunctionType
+    leading: tuple[Any, ...]
+    code: types.CodeType
+    graph: str
+
+    def install(self, name: str, graph: Callable[..., Any]) -> Callable[[], None]:
+        """Put a function among the globals of the bytecode; what is returned takes it away."""
+        names: dict[str, Any] = getattr(self.function, "__globals__")  # noqa: B009 - mypy takes it for a bound method
+        names[name] = graph
+        return functools.partial(names.pop, name, None)
+
+    def calling(self, name: str, *, root: object | None = None) -> Callable[..., Any]:
+        """The frame's bytecode as a function, without guards, that calls the global ``name`` in place of the graph.
+
+        ``root`` stands in for the module from which the bytecode collects weights, where `collects_from_root` holds.
+        """
+        function: Any = self.function
+        leading = self.leading
+        code = self.code.replace(co_names=tuple(name if n == self.graph else n for n in self.code.co_names))
+        closure = function.__closure__
+        if root is not None:
+            if leading:
+                leading = (root,)
+            else:
+                closure = tuple(types.CellType(root) for _ in closure or ())
+        made = types.FunctionType(code, function.__globals__, function.__name__, function.__defaults__, closure)
+        made.__kwdefaults__ = function.__kwdefaults__
+        made.__dict__["made_from"] = self.code  # Dynamo takes the globals of its bytecode away with it
+        return types.MethodType(made, *leading) if leading else made
+
+    def collects_from_root(self, sources: Sequence[str]) -> bool:
+        """Whether the bytecode reads the module for its weights alone.
+
+        ``sources`` are those of the inputs that are no weights.
+        """
+        if self.leading:
+            name = self.function.__code__.co_varnames[0]
+        elif isinstance(_only_cell(self), torch.nn.Module):
+            (name,) = self.function.__code__.co_freevars
+        else:
+            return False
+        if any(not source or f"L['{name}']" in source for source in sources):
+            return False
+        used = [_names(i.argval) for i in dis.get_instructions(self.code)]
+        results = next((k for k, names in enumerate(used) if _RESULTS in names), None)
+        return results is not None and not any(name in names for names in used[results:])
+
+
+_RESULTS = "graph_out_0"
+"""The local variable in which Dynamo's bytecode keeps what its first graph returns."""
+
+
+def _names(argument: object) -> tuple[object, ...]:
+    """The names that an instruction is about: newer releases of Python have instructions about two."""
+    return argument if isinstance(argument, tuple) else (argument,)
+
+
+class Top(NamedTuple):
+    """The function whose frame is compiled first when a program is called, and what is passed to it first."""
+
+    function: types.FunctionType
+    leading: tuple[Any, ...]
+
+
+def top_function(function: Any) -> Top | None:
+    """The top of what `original` gives: of a module without hooks, its forward. None where that is no function."""
+    leading: tuple[Any, ...] = ()
+    if isinstance(function, types.MethodType):
+        leading = (function.__self__,)
+        if isinstance(leading[0], torch.nn.Module) and function.__func__ is torch.nn.Module._wrapped_call_impl:
+            function = leading[0].forward
+        function = getattr(function, "__func__", None)
+    return Top(function, leading) if isinstance(function, types.FunctionType) else None
+
+
+def frame_of(top: Top, graph: Callable[..., Any]) -> Frame | None:
+    """The frame whose bytecode calls ``graph`` and nothing else that was compiled; None where there is none.
+
+    What goes on after a break of the graph needs Dynamo.
+    """
+    function, leading = top
+    for entry in _debug_get_cache_entry_list(function.__code__):
+        code = entry.code
+        called = [n for n in code.co_names if n.startswith("__compiled_fn")]
+        resumed = any(n.startswith("__resume_at") for n in code.co_names)
+        if len(called) == 1 and not resumed and code.co_freevars == function.__code__.co_freevars:
+            found = function.__globals__.get(called[0])
+            if getattr(found, "_torchdynamo_orig_callable", found) is graph:
+                return Frame(function, leading, code, called[0])
+    return None
+
+
+def _only_cell(frame: Frame) -> object:
+    cells = frame.function.__closure__ or ()
+    return cells[0].cell_contents if len(cells) == 1 else None
+
+
+def has_hooks(module: torch.nn.Module) -> bool:
+    """Whether something is called before or after the module's forward."""
+    return bool(
+        module._forward_hooks
+        or module._forward_pre_hooks
+        or module._backward_hooks
+        or module._backward_pre_hooks
+        or modules._has_any_global_hook()  # type: ignore[no-untyped-call]
     )
 
 
-class Account(NamedTuple):
-    """Dynamo's metrics of frames, and its reasons for graph breaks, as it made them."""
-
-    metrics: list[Any]
-    reasons: list[Any]
-
-
-class Watch:
-    """Takes note of graphs and guards while a program is compiled; `frames` then puts all together."""
-
-    def __init__(self) -> None:
-        self._graphs: dict[str, _Graph] = {}
-        self._guards: dict[str, tuple[Guard, ...]] = {}
-
-    def graph(self, gm: torch.fx.GraphModule) -> None:
-        """To be called with each graph, before it is compiled."""
-        called = (n for n in gm.graph.nodes if n.op in ("call_function", "call_method", "call_module"))
-        reason: Any = getattr(gm, "compile_subgraph_reason", None)
-        ended = reason.reason if reason is not None and reason.graph_break else ""
-        self._graphs[_current_frame()] = _Graph(dict(Counter(map(_name, called)).most_common()), ended)
-
-    def guards(self, entries: Sequence[Any]) -> list[bool]:
-        """To be given to torch as ``guard_filter_fn``; keeps every guard."""
-        self._guards[_current_frame()] = tuple(map(_guard, entries))
-        return [True] * len(entries)
-
-    def frames(self, account: Account) -> tuple[Frame, ...]:
-        """Every frame that Dynamo took up, in that order."""
-        reasons = list(account.reasons)
-        return tuple(self._frame(m, reasons) for m in account.metrics if m.co_name is not None)
-
-    def _frame(self, metrics: Any, reasons: list[Any]) -> Frame:
-        number = str(metrics.compile_id)
-        graph = self._graphs.get(number, _Graph())
-        at = Line(metrics.co_filename, metrics.co_firstlineno, _function(metrics.co_name))
-        noted = [graph.ended] if graph.ops else sorted(metrics.restart_reasons or ()) or [metrics.fail_reason]
-        breaks = tuple(_break(text, _stack(text, reasons) or [at]) for text in noted if text)
-        return Frame(
-            number,
-            at,
-            graph.ops,
-            breaks,
-            self._guards.get(number, ()),
-            (metrics.recompile_reason or "").partition(": ")[2],
-            (metrics.fail_reason or "").partition("\n")[0],
-            (metrics.start_time_us or 0) / 1e6,
-            (metrics.duration_us or 0) / 1e6,
-        )
+_PLAIN = frozenset({int, bool, str, bytes, type(None), torch.dtype, torch.device})
+_SIGNED = frozenset({float, complex})
+_TENSORS = frozenset({torch.Tensor, torch.nn.Parameter})
+_keys = torch._C._dispatch_keys
 
 
-@contextlib.contextmanager
-def accounted() -> Iterator[Account]:
-    """What Dynamo notes of the frames compiled inside; filled when the context ends."""
-    before = utils.get_compilation_metrics()
-    met = len(_reasons())
-    utils.set_compilation_metrics_limit(_METRICS)
-    found = Account([], [])
+def signature(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, ...] | None:
+    """What guards can ask of arguments: two calls with equal signatures pass the same guards.
+
+    None where it cannot be told: other arguments than dense tensors, numbers, text, lists, tuples and dictionaries of
+    them, one tensor twice, or attributes of tensors.
+    """
+    seen: set[int] = set()
     try:
-        yield found
-    finally:
-        known = {id(m) for m in before}
-        found.metrics.extend(m for m in utils.get_compilation_metrics() if id(m) not in known)
-        found.reasons.extend(_reasons()[met:])
-        utils.set_compilation_metrics_limit(utils.DEFAULT_COMPILATION_METRICS_LIMIT)
-
-
-def _reasons() -> list[Any]:
-    """Every reason for a graph break of this process so far."""
-    return getattr(output_graph, "graph_break_reasons", [])
-
-
-def _stack(text: str, reasons: list[Any]) -> list[Line]:
-    """The lines that the first of the reasons with this text names; taken out, so that the next frame has the next."""
-    for index, reason in enumerate(reasons):
-        if reason.reason == text:
-            return [_line(s) for s in reasons.pop(index).user_stack]
-    return []
-
-
-def _current_frame() -> str:
-    return str(CompileContext.current_compile_id())
-
-
-def _name(node: torch.fx.Node) -> str:
-    if node.op != "call_function":
-        return str(node.target)
-    return torch.typename(node.target) if not isinstance(node.target, torch._ops.OpOverload) else str(node.target)
-
-
-def _guard(entry: Any) -> Guard:
-    guard = entry.orig_guard
-    stack = list(guard.user_stack or ())
-    checks = tuple(c for c in guard.code_list or () if not c.startswith("hasattr("))
-    return Guard(entry.guard_type, entry.name, checks, _line(stack[-1]) if stack else None)
-
-
-def _line(summary: Any) -> Line:
-    text = summary.line or linecache.getline(summary.filename, summary.lineno)
-    return Line(summary.filename, summary.lineno, _function(summary.name), text.strip())
-
-
-def _function(name: str) -> str:
-    """The user's name for a function; what is left of one after a break has a name of Dynamo's."""
-    while resumed := _RESUMED.match(name):
-        name = resumed[1]
-    return name
-
-
-def recompilation(gm: torch.fx.GraphModule) -> Recompilation | None:
-    """Which guard failed, where the frame whose graph is being compiled was compiled before."""
-    noted = utils.get_metrics_context()._metrics
-    reason = (noted.get("recompile_reason") or "").partition(": ")[2]
-    if not reason:
+        return tuple(_described(a, seen) for a in args), tuple((n, _described(a, seen)) for n, a in kwargs.items())
+    except _Undescribed:
         return None
-    ended: Any = getattr(gm, "compile_subgraph_reason", None)
-    stack = ended.user_stack if ended is not None else ()
-    return Recompilation(_line(stack[0]) if stack else Line("", 0), reason)
 
 
-def time_frame() -> None:
-    """Have the frame whose graph is being compiled timed to its end, its guards included, as a span."""
-    started = getattr(utils.get_metrics_context(), "_start_time_ns", 0)
-    if started:
-        _started.append(started / 1e9)
-        if _frame_ended not in callback_handler.end_callbacks:  # torch._dynamo.reset() forgets them
-            callback_handler.register_end_callback(_frame_ended)
+class _Undescribed(Exception):
+    pass
 
 
-_started: list[float] = []
+def _described(value: Any, seen: set[int]) -> Any:
+    type_ = type(value)
+    if type_ in _TENSORS:
+        if id(value) in seen or value.layout is not torch.strided or value.__dict__:
+            raise _Undescribed
+        seen.add(id(value))
+        keys = _keys(value).raw_repr()
+        return type_, value.dtype, value.shape, value.stride(), value.device, value.requires_grad, keys
+    if type_ in _PLAIN:
+        return type_, value
+    if type_ in _SIGNED:  # 0.0 == -0.0
+        return type_, repr(value)
+    if type_ is tuple or type_ is list:
+        return type_, *(_described(v, seen) for v in value)
+    if type_ is dict and all(type(k) is str for k in value):
+        return type_, *((k, _described(v, seen)) for k, v in value.items())
+    raise _Undescribed
 
 
-def _frame_ended(*_: Any) -> None:
-    while _started:
-        note(Stage.dynamo, _started.pop(), inner=Stage.autograd)
+def thread_state() -> tuple[Any, ...] | None:
+    """What guards ask of the thread; None where gradients, autocast, a mode or a transform is on: Dynamo knows how."""
+    if (
+        torch.is_grad_enabled()
+        or torch.is_autocast_enabled("cpu")
+        or torch.is_autocast_enabled("cuda")
+        or torch._C._len_torch_function_stack()
+        or torch._C._len_torch_dispatch_stack()
+        or torch._C._functorch.peek_interpreter_stack() is not None
+        or torch.compiler.is_compiling()
+    ):
+        return None
+    return torch.is_inference_mode_enabled(), torch.get_default_dtype()

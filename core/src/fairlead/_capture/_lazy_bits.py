@@ -16,11 +16,7 @@ def resolving(run: Callable[[list[Any]], Any], gm: torch.fx.GraphModule, graph: 
 
     Dynamo guards on the bits of a program's inputs; those of gradients are what autograd makes of them.
     """
-    metas = [n.meta.get("val") for n in gm.graph.nodes if n.op == "placeholder"]
-    lazy = any(isinstance(m, torch.Tensor) and (m.is_conj() or m.is_neg()) for m in metas)
-    types = (i.value.type for i in graph.inputs)
-    is_complex = any(isinstance(t, TensorType) and t.dtype.is_complex for t in types)
-    if not lazy and not (is_complex and graph.kind is Kind.backward):
+    if not may_be_lazy(gm, graph):
         return run
 
     def call(args: list[Any]) -> Any:
@@ -31,3 +27,12 @@ def resolving(run: Callable[[list[Any]], Any], gm: torch.fx.GraphModule, graph: 
 
     call._boxed_call = True  # type: ignore[attr-defined]
     return call
+
+
+def may_be_lazy(gm: torch.fx.GraphModule, graph: Graph) -> bool:
+    """Whether a graph may be called with tensors that are lazily conjugated or negated."""
+    metas = [n.meta.get("val") for n in gm.graph.nodes if n.op == "placeholder"]
+    if any(isinstance(m, torch.Tensor) and (m.is_conj() or m.is_neg()) for m in metas):
+        return True
+    types = (i.value.type for i in graph.inputs)
+    return graph.kind is Kind.backward and any(isinstance(t, TensorType) and t.dtype.is_complex for t in types)

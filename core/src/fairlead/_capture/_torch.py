@@ -3,7 +3,7 @@
 What is read: AOTAutograd's metadata of the graph being compiled (`torch._guards.TracingContext`), the source of each
 input of the Dynamo graph (``node.meta["grapharg"].source``), and ``torch._dynamo.backends.common.aot_autograd`` as
 the way in. Each function degrades to "not known" where a release has moved what it reads, so that a new torch costs
-optimisations, not answers.
+optimisations, not answers. What Dynamo keeps of a compiled program is in `_dynamo`.
 """
 
 from __future__ import annotations
@@ -87,6 +87,27 @@ def mutations() -> Mutations | None:
     return Mutations(targets, aliases)
 
 
+def passes_through() -> bool:
+    """Whether the inference graph that is being compiled gives just what AOTAutograd hands out.
+
+    Then its wrapper writes back no input, makes no view anew and wraps nothing. False where that is not known.
+    """
+    metadata: Any = getattr(TracingContext.try_get(), "fw_metadata", None)
+    try:
+        return not (
+            metadata.mutated_inp_runtime_indices
+            or metadata.num_intermediate_bases
+            or metadata.is_rng_op_functionalized
+            or metadata.tokens
+            or any(o.output_type.name not in _HANDED_OUT for o in metadata.output_info)
+            or any(hasattr(each, "attrs") for each in metadata.subclass_inp_meta)
+            or any(hasattr(each, "attrs") for each in metadata.subclass_fw_graph_out_meta)
+        )
+    except AttributeError:
+        return False
+
+
+_HANDED_OUT = ("non_alias", "unsafe_view_alias", "custom_function_view")
 _INPUT_ALIASES = ("alias_of_input", "is_input")
 _PART = re.compile(r"_(modules|parameters|buffers)\[['\"]([^'\"]+)['\"]\]")
 
