@@ -60,6 +60,24 @@ def test_an_inverse_error_function_has_all_its_digits_near_one(dtype: torch.dtyp
     torch.testing.assert_close(found, right, rtol=4 * torch.finfo(dtype).eps, atol=0.0)
 
 
+def test_functions_without_stated_digits_have_those_of_torch() -> None:
+    x = torch.linspace(-3, 3, 99, dtype=torch.float64)
+    found = fairlead.compile(torch.special.shifted_chebyshev_polynomial_v, backend="inductor")(x, torch.tensor(7))
+    assert torch.equal(
+        found.nan_to_num(), torch.special.shifted_chebyshev_polynomial_v(x, torch.tensor(7)).nan_to_num()
+    )
+    whole = torch.arange(-9, 10)
+    assert torch.equal(fairlead.compile(torch.special.airy_ai, backend="inductor")(whole), torch.special.airy_ai(whole))
+
+
+@pytest.mark.filterwarnings("ignore:.*degrees of freedom")
+@pytest.mark.parametrize("shape", [(0,), (3, 0)])
+def test_nothing_has_no_variance(shape: tuple[int, ...]) -> None:
+    for function in (torch.var, torch.std):
+        found = fairlead.compile(lambda x, f=function: f(x, dim=-1), backend="inductor")(torch.zeros(shape))
+        assert found.isnan().all()
+
+
 def test_halves_are_pooled_in_the_windows_that_torch_finds_for_them() -> None:
     pool = lambda x, samples: torch.ops.aten.fractional_max_pool2d(x, [3, 3], [19, 17], samples)[0]  # noqa: E731
     x, samples = torch.randn(2, 3, 37, 41).bfloat16(), torch.rand(2, 3, 2).bfloat16()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 from collections.abc import Callable, Mapping
 from importlib import metadata
@@ -58,7 +59,7 @@ class InductorBackend:
 
     def supports(self, node: Node, /) -> Support:
         """What torch has, but for what Inductor's code gets wrong: it calls ATen for an op that it has no code for."""
-        reason = _WRONG.get(node.op, _never)(node)
+        reason = _NO_STATED_DIGITS if _UNSTATED.match(node.op) else _WRONG.get(node.op, _never)(node)
         return Support.yes() if reason is None else Support.no(reason)
 
     def compile(self, graph: Graph, options: InductorOptions, constants: Mapping[int, torch.Tensor], /) -> Executable:
@@ -100,6 +101,20 @@ def _erfinv(node: Node) -> str | None:
     return "near 1 Inductor's inverse error function has fewer digits than torch's" if rough else None
 
 
+def _variance(node: Node) -> str | None:
+    given = node.args[0]
+    assert isinstance(given, Value)
+    return "Inductor's variance of no elements is 0 and not NaN" if 0 in given.tensor.shape else None
+
+
+_UNSTATED = re.compile(r"aten\.special_(airy_ai|\w*bessel_\w+|\w+_polynomial_\w)\.")
+"""Functions computed by recurrences and series, of which nobody says how many digits they have."""
+
+_NO_STATED_DIGITS = (
+    "its digits are those of torch's own kernel; Inductor compiles the formula anew and rounds otherwise"
+)
+
+
 def _is_on_cuda(node: Node) -> bool:
     return any(isinstance(v.type, TensorType) and v.type.device.startswith("cuda") for v in node.operands())
 
@@ -133,6 +148,8 @@ _WRONG: dict[str, Callable[[Node], str | None]] = {
     "aten.nextafter.default": _nextafter,
     "aten.erfinv.default": _erfinv,
     "aten.frexp.Tensor": _frexp,
+    "aten.var.correction": _variance,
+    "aten.var_mean.correction": _variance,
     "aten.sort.stable": _sort,
     "aten._to_copy.default": _to_copy,
     "aten.as_strided.default": _as_strided,
