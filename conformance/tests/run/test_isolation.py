@@ -76,7 +76,7 @@ def test_what_compilers_keep_in_temporary_files_outlives_a_worker(
 def test_a_compiler_that_is_ended_may_take_away_its_half_written_file(
     conform: Conform, logged: Callable[[], dict[str, Result]]
 ) -> None:
-    conform(("hang_over_half_a_file", "find_no_half_file"), "--workers", "1", "--timeout", "3s")
+    conform(("hang_over_half_a_file", "find_no_half_file"), "--workers", "1", "--timeout", "5s")
     assert logged()["hang_over_half_a_file"].status is Status.FAIL_TIMEOUT
     assert logged()["find_no_half_file"].status is Status.PASS_NATIVE
 
