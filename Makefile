@@ -2,13 +2,13 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-BACKENDS := backends/onnx backends/inductor backends/onnxrt backends/openvino backends/openxla backends/cudagraphs
+BACKENDS := backends/onnx backends/inductor backends/onnxrt backends/openvino backends/openxla backends/ipex backends/cudagraphs
 WHEELS := core $(BACKENDS) conformance
 MODELS ?= bert resnet50
 LEVEL ?= L4
 SEED ?=
-JUDGED := eager inductor onnxrt openvino openxla
-REACHED := eager onnxrt openvino openxla
+JUDGED := eager inductor onnxrt openvino openxla ipex
+REACHED := eager onnxrt openvino openxla ipex
 ON_GPU := eager inductor cudagraphs
 DEVICE ?= cpu
 SAMPLED := inductor

@@ -32,7 +32,7 @@ ENTRIES = (
     Entry("inductor", Kind.baseline, Subject("inductor", "torch")),
     *(
         Entry(name, Kind.backend, Subject(name, "fairlead"))
-        for name in ("eager", "inductor", "onnxrt", "openvino", "openxla")
+        for name in ("eager", "inductor", "onnxrt", "openvino", "openxla", "ipex")
     ),
     Entry("openvino.torch", Kind.other, Subject("vendors:openvino_torch", "path")),
     Entry("openvino.torch, AOT", Kind.other, Subject("vendors:openvino_torch_aot", "path")),
@@ -42,7 +42,7 @@ ENTRIES = (
     Entry("XLA alone", Kind.other, Subject("vendors:bare_openxla", "path")),
 )
 
-QUICK = ("eager", "onnxrt", "openvino", "openxla")
+QUICK = ("eager", "onnxrt", "openvino", "openxla", "ipex")
 """What ``--quick`` keeps beside PyTorch eager: what compiles in seconds."""
 
 

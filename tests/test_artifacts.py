@@ -24,11 +24,12 @@ CHOICES: list[tuple[str, dict[str, Any]]] = [
     ("onnxrt", {"spinning": False}),
     ("openvino", {"streams": 2}),
     ("openxla", {"threads": "one"}),
+    ("ipex", {"finite": True}),
 ]
 """An option of each backend, other than its default."""
 
 
-@pytest.fixture(params=["eager", "onnxrt", "openvino", "openxla"])
+@pytest.fixture(params=["eager", "onnxrt", "openvino", "openxla", "ipex"])
 def backend(request: pytest.FixtureRequest) -> Backend[Any]:
     return registry.ready(request.param)
 

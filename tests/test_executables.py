@@ -12,7 +12,7 @@ from fairlead.ir import DimExpr, DType, Graph, Input, Kind, Node, Output, Scalar
 from fairlead.registry import registry
 
 
-@pytest.fixture(params=["onnxrt", "openvino", "openxla"])
+@pytest.fixture(params=["onnxrt", "openvino", "openxla", "ipex"])
 def backend(request: pytest.FixtureRequest) -> Backend:
     return registry.ready(request.param)
 
@@ -89,7 +89,7 @@ def test_a_weight_of_any_element_type_is_baked(backend: Backend, dtype: torch.dt
 def test_sizes_may_change_from_call_to_call(backend: Backend) -> None:
     x, n = tensor(0, "s", 2), Value(1, ScalarType(DType.i64))
     out = tensor(2, "n", "s", 2)
-    node = Node("aten.expand.default", (x, (DimExpr("n"), DimExpr("s"), 2)), (out,))
+    node = Node("aten.expand.default", (x, (DimExpr("n"), DimExpr("s"), 2), False), (out,))
     symbols = (Symbol("s", 0, None, (0, 0)), Symbol("n", 0, None, (1, None)))
     run = backend.compile(graph([x, n], [node], out, symbols=symbols), backend.options_type(), {})
     for size, count in ((3, 2), (1, 4), (5, 1)):

@@ -35,6 +35,7 @@ SDKS = {
     "onnxrt": ("onnxruntime", "onnx_ir"),
     "openvino": ("openvino", "onnx_ir"),
     "openxla": ("jax", "jaxlib"),
+    "ipex": ("torch",),
     "cudagraphs": ("torch",),
     "onnx": ("onnx_ir",),
 }

@@ -21,6 +21,7 @@ WHEELS = (
     "backends/onnxrt",
     "backends/openvino",
     "backends/openxla",
+    "backends/ipex",
     "backends/cudagraphs",
 )
 NEEDS = ("numpy", "transformers", "onnxruntime", "onnx-ir", "openvino", "jax", "pytest", "hypothesis", "expecttest",

@@ -1,0 +1,76 @@
+"""The backend object: probe, supports, compile."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from fairlead.backend import API_VERSION, Capabilities, Executable, Options, Probe, Support
+from fairlead.errors import ArtifactFormatError
+from fairlead.ir import Graph, Node, fingerprint
+from fairlead_ipex._options import IpexOptions
+
+if TYPE_CHECKING:
+    import torch
+
+    from fairlead_ipex._executable import IpexExecutable
+
+__all__ = ["IpexBackend"]
+
+
+class IpexBackend:
+    """Runs graphs as torch does, but for linear layers and convolutions with known weights, which oneDNN runs."""
+
+    name = "ipex"
+    api_version = API_VERSION
+    capabilities = Capabilities.of_package("fairlead_ipex")
+
+    @property
+    def options_type(self) -> type[Options]:
+        return IpexOptions
+
+    def probe(self) -> Probe:
+        """Ready where torch was built with oneDNN."""
+        if importlib.util.find_spec("torch") is None:
+            return Probe(ok=False, reason="torch is not installed")
+        import torch
+
+        if not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
+            return Probe(ok=False, reason=f"torch {torch.__version__} was built without oneDNN")
+        return Probe(ok=True, devices=("cpu",), versions={"torch": torch.__version__})
+
+    def supports(self, node: Node, /) -> Support:
+        """Everything: what oneDNN has no op for runs as torch runs it."""
+        return Support.yes()
+
+    def declines_graph(self, graph: Graph, /) -> str | None:
+        """Training graphs, and those in which others are faster."""
+        from fairlead_ipex._worth import declines
+
+        return declines(graph)
+
+    def compile(self, graph: Graph, options: IpexOptions, constants: Mapping[int, torch.Tensor], /) -> IpexExecutable:
+        """The graph with its weights packed. Other weights, or new values, are packed anew."""
+        from fairlead_ipex._executable import IpexExecutable
+
+        return IpexExecutable(graph, options, constants)
+
+    def dump(self, executable: Executable, /) -> bytes:
+        """The graph's fingerprint: what was made of the weights is not stored, and the rest is made at once."""
+        from fairlead_ipex._executable import IpexExecutable
+
+        assert isinstance(executable, IpexExecutable)
+        return fingerprint(executable.graph).encode()
+
+    def load(
+        self, data: bytes, graph: Graph, options: IpexOptions, constants: Mapping[int, torch.Tensor], /
+    ) -> IpexExecutable:
+        """The executable, its weights packed anew, where ``data`` is the graph's fingerprint."""
+        if data != fingerprint(graph).encode():
+            raise ArtifactFormatError(
+                "the bytes are not what ipex stored of this graph",
+                where=f"{len(data)} bytes, graph @{graph.name}",
+                next="delete them and compile again",
+            )
+        return self.compile(graph, options, constants)

@@ -1,0 +1,22 @@
+"""The options of the backend."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from fairlead.backend import Options
+
+__all__ = ["IpexOptions"]
+
+
+class IpexOptions(Options, frozen=True, kw_only=True):
+    """What a caller may set; the defaults are the fastest that are exact.
+
+    ``products``: who computes linear layers of float32. ``"auto"`` is MKL on processors of Intel, where it is faster,
+    and oneDNN on others. ``finite``: no NaN or infinity comes up, so that ``relu``, ``hardtanh``, ``hardsigmoid`` and
+    the exact ``gelu`` are computed within the product before them. oneDNN gives 0 for the ``relu`` of NaN, where torch
+    gives NaN.
+    """
+
+    products: Literal["auto", "onednn", "mkl"] = "auto"
+    finite: bool = False

@@ -1,0 +1,139 @@
+"""Products with known weights: packed once, with what follows computed within."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import fx
+
+from fairlead.ir import DType, TensorType
+from fairlead_ipex._draft import Draft, op_of, type_of
+from fairlead_ipex._options import IpexOptions
+from fairlead_ipex._post_ops import Chain, chain_of
+from fairlead_ipex._processor import is_intel
+
+__all__ = ["pack_products", "packable"]
+
+_ops = torch.ops.mkldnn
+
+_LEAST_ROWS = 4
+"""Fewer rows read each weight once: packing saves nothing, and torch multiplies a matrix and a vector faster."""
+
+_MOST_ROWS_MKL = 512
+"""With more rows the time that MKL needs to pack is little beside that of the product."""
+
+_LEAST_WORK = {DType.f32: 4_000_000, DType.bf16: 16_000}
+"""oneDNN's op takes 20 microseconds more than torch's own in float32; so many multiplications pay for that. In bfloat16
+torch's own takes as long."""
+
+
+class _Product(NamedTuple):
+    """``x @ weight.T + bias``: ``rows`` of x, None where that is known only at the call."""
+
+    x: fx.Node
+    weight: torch.Tensor
+    bias: torch.Tensor | None
+    dtype: DType
+    rows: int | None
+
+    @property
+    def work(self) -> int:
+        """The multiplications; of the fewest rows, where rows are unknown."""
+        return (_LEAST_ROWS * 16 if self.rows is None else self.rows) * self.weight.numel()
+
+
+def packable(dtype: DType) -> bool:
+    """Whether oneDNN has kernels for a dtype here that are as exact as torch's."""
+    if not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
+        return False
+    return dtype is DType.f32 or (dtype is DType.bf16 and bool(_ops._is_mkldnn_bf16_supported()))
+
+
+def pack_products(draft: Draft, options: IpexOptions) -> None:
+    """Before: a module of ATen's ops. After: those with known weights read packed ones, where that is faster."""
+    for node in list(draft.graph.nodes):
+        product = _product(draft, node)
+        if product is None:
+            continue
+        if _mkl_is_faster(product, options):
+            _by_mkl(draft, node, product)
+        elif product.work >= _LEAST_WORK[product.dtype]:
+            _by_onednn(draft, node, product, options)
+
+
+def _product(draft: Draft, node: fx.Node) -> _Product | None:
+    """What a node multiplies, where the weights are known and there are enough rows."""
+    match op_of(node):
+        case "aten.linear.default":
+            x, weight, bias = node.args
+            w = draft.value(weight)
+        case "aten.mm.default":
+            (x, weight), bias = node.args, None
+            w = _turned(draft.value(weight))
+        case "aten.addmm.default" if node.kwargs.get("beta", 1) == 1 and node.kwargs.get("alpha", 1) == 1:
+            bias, x, weight = node.args
+            w = _turned(draft.value(weight))
+        case _:
+            return None
+    b, given = draft.value(bias), type_of(x)
+    if w is None or w.dim() != 2 or 0 in w.shape or given is None or not isinstance(x, fx.Node):
+        return None
+    if (bias is not None and (b is None or b.shape != w.shape[:1])) or draft.value(x) is not None:
+        return None
+    if not packable(given.dtype) or not given.shape[:-1]:
+        return None
+    rows = _rows(given)
+    return None if rows is not None and rows < _LEAST_ROWS else _Product(x, w, b, given.dtype, rows)
+
+
+def _turned(weight: torch.Tensor | None) -> torch.Tensor | None:
+    return None if weight is None or weight.dim() != 2 else weight.t()
+
+
+def _rows(given: TensorType) -> int | None:
+    sizes = [d for d in given.shape[:-1] if isinstance(d, int)]
+    return math.prod(sizes) if len(sizes) == len(given.shape) - 1 else None
+
+
+def _mkl_is_faster(product: _Product, options: IpexOptions) -> bool:
+    """MKL packs for a number of rows, of which there have to be few enough that packing counts."""
+    if options.products == "onednn" or product.dtype is not DType.f32 or product.rows is None:
+        return False
+    if product.rows > _MOST_ROWS_MKL or not torch.backends.mkl.is_available():  # type: ignore[no-untyped-call]
+        return False
+    return options.products == "mkl" or is_intel()
+
+
+def _by_mkl(draft: Draft, node: fx.Node, product: _Product) -> None:
+    packed = torch.ops.mkl._mkl_reorder_linear_weight(product.weight.contiguous(), product.rows)
+    with draft.graph.inserting_before(node):
+        args = (product.x, draft.hold(packed), draft.hold(product.weight), _held(draft, product.bias), product.rows)
+        _replace(node, draft.graph.call_function(torch.ops.mkl._mkl_linear.default, args))
+
+
+def _by_onednn(draft: Draft, node: fx.Node, product: _Product, options: IpexOptions) -> None:
+    chain = chain_of(node, finite=options.finite)
+    packed = _ops._reorder_linear_weight(product.weight.contiguous(), product.rows)
+    with draft.graph.inserting_before(chain.last):
+        _replace(chain.last, _call(draft, product, packed, chain))
+
+
+def _call(draft: Draft, product: _Product, packed: torch.Tensor, chain: Chain) -> fx.Node:
+    held, bias = draft.hold(packed), _held(draft, product.bias)
+    if chain.other is not None:
+        both = (product.x, chain.other, held, bias, chain.binary)
+        return draft.graph.call_function(_ops._linear_pointwise.binary, both)
+    name, numbers, algorithm = chain.unary
+    args = (product.x, held, bias, name, list(numbers), algorithm)
+    return draft.graph.call_function(_ops._linear_pointwise.default, args)
+
+
+def _held(draft: Draft, tensor: torch.Tensor | None) -> fx.Node | None:
+    return None if tensor is None else draft.hold(tensor)
+
+
+def _replace(node: fx.Node, made: fx.Node) -> None:
+    made.meta["value"] = node.meta["value"]
+    node.replace_all_uses_with(made)

@@ -1,0 +1,78 @@
+"""Which graphs are worth it: those in which packing saves more than the kernels that Inductor would fuse."""
+
+from __future__ import annotations
+
+import math
+
+from fairlead.ir import DType, Graph, Kind, Node, Role, TensorType, Value, dims
+
+__all__ = ["declines"]
+
+_WEIGHTS = (Role.parameter, Role.buffer, Role.constant)
+_OPERANDS = {  # where a product has what it multiplies, and its weights
+    "aten.linear.default": (0, 1),
+    "aten.mm.default": (0, 1),
+    "aten.addmm.default": (1, 2),
+    "aten.convolution.default": (0, 1),
+}
+_ELEMENT_WISE = frozenset(
+    f"aten.{name}"
+    for name in (
+        *(f"{op}.Tensor" for op in ("add", "sub", "mul", "div", "eq", "ne", "lt", "le", "gt", "ge")),
+        *(f"{op}.default" for op in ("neg", "exp", "log", "sqrt", "rsqrt", "sin", "cos", "erf", "abs", "clamp")),
+        *(f"{op}.default" for op in ("_to_copy", "maximum", "minimum", "softplus", "reciprocal")),
+        *("where.self", "pow.Tensor_Scalar", "pow.Tensor_Tensor", "cumsum.default", "masked_fill.Scalar"),
+    )
+)
+"""Ops that Inductor fuses with their neighbours, each a pass through memory here."""
+
+_SAVED_BY_FUSING = 64
+"""A pass over one number costs as much as packing saves with so many multiplications."""
+
+_FEW = 100_000
+"""Passes over so few numbers take less time than a call of Inductor's code."""
+
+_TYPICAL_SIZE = 32
+"""What a size is taken for that is known only at the call."""
+
+
+def declines(graph: Graph) -> str | None:
+    """Why a graph is better run by others; None where packing gains."""
+    if graph.kind is not Kind.inference:
+        return "weights change in training: nothing is packed"
+    known = {i.value.id for i in graph.inputs if i.role in _WEIGHTS}
+    work = passes = 0
+    sizes = {s.name: max(_TYPICAL_SIZE, s.lo) for s in graph.symbols}
+    for node in graph.nodes:
+        if all(v.id in known for v in node.operands()):
+            known.update(r.id for r in node.results if r is not None)
+        elif node.op in _OPERANDS:
+            work += _work(node, known, sizes)
+        elif node.op in _ELEMENT_WISE:
+            passes += _size(node.result, sizes)
+    if not work:
+        return "no product with weights of float32 or bfloat16: there is nothing to pack"
+    if passes > _FEW and passes * _SAVED_BY_FUSING > work:
+        return "slower than Inductor here: little to pack beside what it fuses"
+    return None
+
+
+def _work(node: Node, known: set[int], sizes: dict[str, int]) -> int:
+    """The multiplications of a product whose weights are known."""
+    x, weight = (node.args[i] for i in _OPERANDS[node.op])
+    if not isinstance(x, Value) or not isinstance(weight, Value) or weight.id not in known or x.id in known:
+        return 0
+    if x.tensor.dtype not in (DType.f32, DType.bf16):
+        return 0
+    shape = weight.tensor.shape
+    each = shape[0] if node.op in ("aten.mm.default", "aten.addmm.default") else math.prod(map(_number, shape[1:]))
+    return _size(node.result, sizes) * _number(each)
+
+
+def _size(value: Value, sizes: dict[str, int]) -> int:
+    assert isinstance(value.type, TensorType)
+    return math.prod(dims.evaluate(d, sizes) for d in value.type.shape)
+
+
+def _number(dim: int | str) -> int:
+    return dim if isinstance(dim, int) else 1

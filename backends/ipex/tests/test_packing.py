@@ -1,0 +1,215 @@
+"""What is packed, folded and fused gives torch's numbers, at any number of rows, and NaN where torch has it."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from collections.abc import Mapping
+
+import pytest
+import torch
+
+from fairlead import interpret
+from fairlead.ir import Builder, Graph, Role, Value, to_text
+from fairlead_ipex import IpexOptions, backend
+from fairlead_ipex._executable import IpexExecutable
+from fairlead_ipex._gelu import recognize_gelu
+
+DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
+PACKED = ("mkldnn", "mkl")
+
+
+def weights(b: Builder, *types: str) -> list[Value]:
+    return [b.input(t, role=Role.parameter) for t in types]
+
+
+def compiled(graph: Graph, constants: Mapping[int, torch.Tensor], **options: object) -> IpexExecutable:
+    run = backend.compile(graph, IpexOptions(**options), constants)
+    assert run.baked == frozenset(constants)
+    return run
+
+
+def ops(run: IpexExecutable) -> list[str]:
+    """What the module calls, in order."""
+    return [str(n.target) for n in run.module.graph.nodes if n.op == "call_function"]
+
+
+def is_packed(run: IpexExecutable) -> bool:
+    return any(name.startswith(PACKED) for name in ops(run))
+
+
+def check(run: IpexExecutable, graph: Graph, inputs: list[torch.Tensor], tolerance: float) -> None:
+    """The results are those of the graph in float64, to so many times the size of the largest."""
+    free = [x for i, x in enumerate(inputs) if i not in run.baked]
+    before = [x.clone() for x in free]
+    wide = [x.double() if x.is_floating_point() else x for x in inputs]
+    for got, expected in zip(run(free), interpret.run(graph, wide), strict=True):
+        scale = max(1.0, expected[expected.isfinite()].abs().max().item())
+        torch.testing.assert_close(got.double(), expected, rtol=0, atol=tolerance * scale, equal_nan=True)
+    torch.testing.assert_close(free, before, rtol=0, atol=0, equal_nan=True)
+
+
+def linear(rows: int | str, dtype: str, activation: str = "", *args: object) -> tuple[Graph, dict[int, torch.Tensor]]:
+    b = Builder()
+    x, w, bias = b.input(f"{dtype}[{rows}, 256]"), *weights(b, f"{dtype}[512, 256]", f"{dtype}[512]")
+    y = b.op("aten.linear.default", x, w, bias)
+    b.output(b.op(activation, y, *args) if activation else y)
+    torch.manual_seed(0)
+    made = torch.randn(512, 256, dtype=DTYPES[dtype]) / 16, torch.randn(512, dtype=DTYPES[dtype])
+    return b.graph(), dict(enumerate(made, start=1))
+
+
+@pytest.mark.parametrize("products", ["mkl", "onednn"])
+@pytest.mark.parametrize("dtype", ["f32", "bf16"])
+def test_a_linear_layer_is_packed_and_right(dtype: str, products: str) -> None:
+    graph, constants = linear(64, dtype)
+    run = compiled(graph, constants, products=products)
+    assert is_packed(run)
+    x = torch.randn(64, 256, dtype=DTYPES[dtype])
+    check(run, graph, [x, *constants.values()], 1e-6 if dtype == "f32" else 4e-3)
+
+
+def test_one_row_is_left_to_torch() -> None:
+    assert not is_packed(compiled(*linear(1, "f32")))
+
+
+@pytest.mark.parametrize("rows", [0, 1, 3, 40])
+def test_any_number_of_rows_may_come_where_it_is_unknown(rows: int) -> None:
+    graph, constants = linear("n", "f32")
+    run = compiled(graph, constants)
+    assert is_packed(run)
+    x = torch.randn(rows, 256)
+    torch.testing.assert_close(run([x])[0], torch.nn.functional.linear(x, constants[1], constants[2]))
+
+
+def test_weights_that_are_turned_are_packed_as_well() -> None:
+    b = Builder()
+    x, w, bias = b.input("f32[2, 32, 256]"), *weights(b, "f32[256, 512]", "f32[512]")
+    flat = b.op("aten.view.default", x, (64, 256))
+    b.output(b.op("aten.addmm.default", bias, flat, w))
+    b.output(b.op("aten.mm.default", flat, w))
+    constants = {1: torch.randn(256, 512) / 16, 2: torch.randn(512)}
+    run = compiled(b.graph(), constants)
+    assert sum(name.startswith(PACKED) for name in ops(run)) == 2
+    check(run, b.graph(), [torch.randn(2, 32, 256), *constants.values()], 1e-6)
+
+
+ACTIVATIONS = [
+    ("aten.relu.default", ()),
+    ("aten.sigmoid.default", ()),
+    ("aten.tanh.default", ()),
+    ("aten.silu.default", ()),
+    ("aten.hardswish.default", ()),
+    ("aten.hardsigmoid.default", ()),
+    ("aten.hardtanh.default", (-1.0, 6.0)),
+    ("aten.leaky_relu.default", (0.1,)),
+    ("aten.gelu.default", ("none",)),
+    ("aten.gelu.default", ("tanh",)),
+]
+
+
+@pytest.mark.parametrize("finite", [False, True], ids=["any", "finite"])
+@pytest.mark.parametrize(("op", "args"), ACTIVATIONS, ids=lambda x: str(x) if isinstance(x, str) else "")
+def test_an_activation_after_a_product_is_torchs(op: str, args: tuple[object, ...], finite: bool) -> None:
+    graph, constants = linear(64, "f32", op, *args)
+    run = compiled(graph, constants, products="onednn", finite=finite)
+    x = torch.randn(64, 256) * 2
+    if not finite:
+        x[0, 0], x[1, 0], x[2, 0] = math.nan, math.inf, -math.inf
+    (expected,) = interpret.run(graph, [x, *constants.values()])
+    torch.testing.assert_close(run([x])[0], expected, rtol=1e-5, atol=1e-5, equal_nan=True)
+    if finite:
+        assert len(ops(run)) == 1
+
+
+def image_net(dtype: str) -> tuple[Graph, list[torch.Tensor]]:
+    """A residual block: convolution, batch norm, the sum with another convolution, relu, and a depthwise one."""
+    b = Builder()
+    x = b.input(f"{dtype}[2, 3, 17, 15]")
+    types = [
+        f"{dtype}[8, 3, 3, 3]",
+        *[f"{dtype}[8]"] * 4,
+        f"{dtype}[8, 3, 1, 1]",
+        f"{dtype}[8, 1, 3, 3]",
+        f"{dtype}[8]",
+    ]
+    w, scale, shift, mean, variance, side, deep, bias = weights(b, *types)
+    zero = (0, 0)
+    y = b.op("aten.convolution.default", x, w, None, (2, 2), (1, 1), (1, 1), False, zero, 1)
+    y = b.ops("aten._native_batch_norm_legit_no_training.default", y, scale, shift, mean, variance, 0.1, 1e-5)[0]
+    y = b.op(
+        "aten.add.Tensor", y, b.op("aten.convolution.default", x, side, None, (2, 2), zero, (1, 1), False, zero, 1)
+    )
+    y = b.op("aten.relu.default", y)
+    b.output(b.op("aten.convolution.default", y, deep, bias, (1, 1), (2, 2), (2, 2), False, zero, 8))
+    torch.manual_seed(1)
+    numbers = [torch.randn([int(n) for n in t.partition("[")[2][:-1].split(",")]) for t in types]
+    numbers[4] = numbers[4].abs() + 0.5
+    return b.graph(), [n.to(DTYPES[dtype]) for n in numbers]
+
+
+@pytest.mark.parametrize("dtype", ["f32", "bf16"])
+def test_convolutions_are_packed_with_their_batch_norm_and_sum(dtype: str) -> None:
+    graph, numbers = image_net(dtype)
+    run = compiled(graph, dict(enumerate(numbers, start=1)))
+    assert not any("batch_norm" in name or "aten.convolution" in name or "aten.add" in name for name in ops(run))
+    x = torch.randn(2, 3, 17, 15, dtype=DTYPES[dtype])
+    check(run, graph, [x, *numbers], 2e-6 if dtype == "f32" else 2e-2)
+
+
+def test_a_nan_in_an_image_reaches_the_result() -> None:
+    graph, numbers = image_net("f32")
+    x = torch.randn(2, 3, 17, 15)
+    x[0, 0, 8, 8] = math.nan
+    check(compiled(graph, dict(enumerate(numbers, start=1))), graph, [x, *numbers], 2e-6)
+
+
+def test_statistics_that_are_no_numbers_are_not_folded() -> None:
+    graph, numbers = image_net("f32")
+    numbers[3][2] = math.inf
+    x = torch.randn(2, 3, 17, 15)
+    run = compiled(graph, dict(enumerate(numbers, start=1)))
+    torch.testing.assert_close(
+        run([x])[0], interpret.run(graph, [x, *numbers])[0], equal_nan=True, rtol=1e-5, atol=1e-5
+    )
+
+
+def test_what_is_read_twice_is_not_written_over() -> None:
+    b = Builder()
+    x, w = b.input("f32[64, 256]"), *weights(b, "f32[256, 256]")
+    y = b.op("aten.linear.default", x, w, None)
+    both = b.op("aten.add.Tensor", b.op("aten.tanh.default", y), y)
+    b.output(b.op("aten.relu.default", both))
+    b.output(both)
+    constants = {1: torch.randn(256, 256) / 16}
+    check(compiled(b.graph(), constants), b.graph(), [torch.randn(64, 256), constants[1]], 1e-6)
+
+
+def test_float32_is_not_rounded_to_fewer_bits() -> None:
+    graph, constants = linear(64, "f32")
+    constants[1].fill_(1.0)
+    constants[2].zero_()
+    x = torch.zeros(64, 256)
+    x[:, 0], x[:, 1] = 1.0, 2.0**-20
+    for products in ("mkl", "onednn"):
+        assert compiled(graph, constants, products=products)([x])[0].eq(1 + 2.0**-20).all()
+
+
+def test_gelu_that_is_written_out_is_one_op() -> None:
+    b = Builder()
+    x = b.input("f32[4, 8]")
+    cube = b.op("aten.mul.Tensor", b.op("aten.pow.Tensor_Scalar", x, 3.0), 0.044715)
+    inner = b.op("aten.mul.Tensor", b.op("aten.add.Tensor", x, cube), math.sqrt(2 / math.pi))
+    curve = b.op("aten.add.Tensor", b.op("aten.tanh.default", inner), 1.0)
+    b.output(b.op("aten.mul.Tensor", b.op("aten.mul.Tensor", x, 0.5), curve))
+    text = to_text(recognize_gelu(b.graph()))
+    assert [line.split(" = ")[1] for line in text.splitlines() if " = " in line] == [
+        'aten.gelu.default(%0, "tanh") : f32[4, 8]'
+    ]
+
+
+def test_importing_the_backend_does_not_load_torch() -> None:
+    code = "import fairlead_ipex, sys; print({'torch', 'numpy'} & set(sys.modules))"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "set()"
