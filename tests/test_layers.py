@@ -16,18 +16,20 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors", "_messages"}),
     frozenset({"ir", "_torch_types"}),
     frozenset({"backend", "numpy"}),
-    frozenset({"_settings", "_plugins", "hooks"}),
+    frozenset({"_settings", "_stages", "_plugins", "hooks"}),
     frozenset({"_contract", "_registry", "registry", "_options", "_hook_calls", "passes"}),
-    frozenset({"placement", "_placement_table", "partition", "interpret", "_signatures", "_eager", "artifacts"}),
+    frozenset(
+        {"placement", "_placement_table", "explanation", "partition", "interpret", "_signatures", "_eager", "artifacts"}
+    ),
     frozenset({"_failures", "_program", "_results", "_capture", "_compile", "_pieces"}),
-    frozenset({"_arguments", "_direct", "_freeze", "_handle", "_user", "torch", "__init__"}),
+    frozenset({"_arguments", "_direct", "_explain", "_freeze", "_handle", "_user", "torch", "__init__"}),
     frozenset({"_models", "_compare", "_page", "_cli", "__main__"}),
 )
 """The parts of core, lowest first: a part imports from its own layer and from those below."""
 
-WITHOUT_TORCH = frozenset().union(*LAYERS[:5], {"placement", "_placement_table", "partition", "_page", "_cli"}) - {
-    "_torch_types"
-}
+WITHOUT_TORCH = frozenset().union(
+    *LAYERS[:5], {"placement", "_placement_table", "explanation", "partition", "_page", "_cli"}
+) - {"_torch_types"}
 """The parts of core that import torch nowhere, not even in a function."""
 
 SDKS = {

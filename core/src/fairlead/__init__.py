@@ -12,13 +12,23 @@ from typing import TYPE_CHECKING
 from fairlead.errors import FairleadError
 
 if TYPE_CHECKING:
+    from fairlead._explain import compile_times, explain
     from fairlead._freeze import Frozen, freeze
     from fairlead._registry import BackendInfo
     from fairlead._user import compile
 
     __version__: str
 
-__all__ = ["FairleadError", "Frozen", "__version__", "compile", "freeze", "list_backends"]
+__all__ = [
+    "FairleadError",
+    "Frozen",
+    "__version__",
+    "compile",
+    "compile_times",
+    "explain",
+    "freeze",
+    "list_backends",
+]
 
 
 def list_backends() -> list[BackendInfo]:
@@ -34,9 +44,9 @@ def __getattr__(name: str) -> object:
         return _version()
     if name not in __all__:
         raise AttributeError(f"module 'fairlead' has no attribute {name!r}")
-    from fairlead import _user
+    from fairlead import _explain, _user
 
-    return getattr(_user, name)
+    return getattr(_explain if name in ("compile_times", "explain") else _user, name)
 
 
 def _version() -> str:

@@ -14,8 +14,10 @@ from fairlead import _hook_calls, _options, _settings, hooks
 from fairlead._failures import budget_error, compile_error, device_error, run_error, supports_error
 from fairlead._program import Plan, Program
 from fairlead._registry import registry
+from fairlead._stages import Stage, span
 from fairlead.backend import Backend, Executable, Options, Selective, Support
 from fairlead.errors import FairleadError, NotCompiledError, PluginError, RegistryError
+from fairlead.explanation import Recompilation
 from fairlead.ir import Graph, Kind, Node, Role, TensorType, Value, verify
 from fairlead.partition import DRAWS, Assignment, Part, assign, split, verdict
 from fairlead.passes import (
@@ -70,6 +72,7 @@ class Session:
         self._programs: list[Program] = []
         self._target: tuple[Backend[Any], Options] | None = None
         self.is_frozen = False
+        self.recompilations: list[Recompilation] = []
 
     @property
     def placement(self) -> Placement:
@@ -130,10 +133,12 @@ class _Build:
         self.kind = captured.graph.kind
         self.name = f"{self.kind}_{index}"
         self.captured = captured
-        self.graph = self._prepared(captured.canonical)
+        with span(Stage.passes, self.name):
+            self.graph = self._prepared(captured.canonical)
 
     def program(self) -> Program:
-        plan, placement = self._plan(self._static())
+        with span(Stage.placement, self.name):
+            plan, placement = self._plan(self._static())
         _enforce(self.request, placement)
         self.record = _Record(placement)
         return Program(plan, lambda: self._plan(())[0], self._compile, self._rescue, self._permit)
@@ -233,7 +238,8 @@ class _Build:
         job = hooks.CompileJob(backend, part.graph, options, constants)
         started = time.perf_counter()
         try:
-            executable = _hook_calls.compile_job(job)
+            with span(Stage.backend, f"{name} {part.graph.name}"):
+                executable = _hook_calls.compile_job(job)
         except PluginError:
             raise
         except Exception as error:

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from fairlead.explanation import Recompilation
 from fairlead.placement import Placement
 from fairlead.torch import DynamoBackend
 
@@ -32,6 +33,11 @@ class Handle:
     def placement(self) -> Placement:
         """Where each node of every graph compiled so far went, and why; print it for a table."""
         return self._target.session.placement
+
+    @property
+    def recompilations(self) -> tuple[Recompilation, ...]:
+        """Every time that a function of the program was compiled again, and the guard that had failed."""
+        return tuple(self._target.session.recompilations)
 
     def refresh(self) -> None:
         """Read all weights anew at the next call.

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import torch
 
 from fairlead._results import Outputs, checked
+from fairlead._stages import Stage, span
 from fairlead.backend import Executable, Refittable
 from fairlead.errors import FairleadError
 from fairlead.interpret import in_clean_thread, to_fx
@@ -248,7 +249,8 @@ class Program:
         statics = {i: args[i].detach() for i in self._watched}
         tail: list[Any] = list(plan.constants)
         if layout.setup is not None:
-            tail += [t.contiguous() for t in layout.setup(*args, *tail)]
+            with span(Stage.constants, plan.graph.name):
+                tail += [t.contiguous() for t in layout.setup(*args, *tail)]
         statics.update(enumerate(tail, start=len(args)))
         binding = _Binding(layout, key, statics)
         self._make_steps(binding, len(args) + len(tail), old)

@@ -19,6 +19,7 @@ import torch
 from fairlead import _registry, _settings
 from fairlead._arguments import request_of
 from fairlead._capture import Arrangement, Captured, capture, input_sources
+from fairlead._capture._account import recompilation, time_frame
 from fairlead._compile import Request, Session
 from fairlead._pieces import Piece, recorded
 from fairlead._program import Program
@@ -40,6 +41,9 @@ class DynamoBackend:
         self.session = Session(request)
 
     def __call__(self, gm: torch.fx.GraphModule, inputs: Sequence[Any], **kwargs: Any) -> Callable[..., Any]:
+        time_frame()
+        if (again := recompilation(gm)) is not None:
+            self.session.recompilations.append(again)
         sink = _Sink(self.session)
         function = capture(gm, inputs, sink)
         return recorded(Piece(function, input_sources(gm), sink.program, sink.fit))

@@ -18,6 +18,7 @@ from fairlead._capture._lazy_bits import may_be_lazy, resolving
 from fairlead._capture._order import Arrangement, arranged
 from fairlead._capture._torch import InputSource, input_sources
 from fairlead._capture._types import Uncapturable
+from fairlead._stages import Stage, span
 from fairlead.ir import Graph, Kind, Output, Role, Value
 
 __all__ = ["Arrangement", "Captured", "InputSource", "Sink", "capture", "input_sources"]
@@ -57,7 +58,10 @@ class Sink(Protocol):
 def capture(gm: torch.fx.GraphModule, inputs: Sequence[Any], sink: Sink) -> Callable[..., Any]:
     """Compile a Dynamo graph through AOTAutograd; each functional graph that comes out goes to the sink."""
     reader = _Capture(gm, inputs, sink)
-    return _torch.aot_compile(gm, inputs, forward=reader.forward, backward=reader.backward, inference=reader.inference)
+    with span(Stage.autograd):
+        return _torch.aot_compile(
+            gm, inputs, forward=reader.forward, backward=reader.backward, inference=reader.inference
+        )
 
 
 class _Capture:
@@ -103,11 +107,12 @@ class _Capture:
         self, gm: torch.fx.GraphModule, kind: Kind, roles: Sequence[tuple[Role, str]], twins: Mapping[int, int] = {}
     ) -> Callable[[list[Any]], Any]:
         try:
-            read = graph_of(gm, str(kind), kind, roles)
+            with span(Stage.capture, str(kind)):
+                read = graph_of(gm, str(kind), kind, roles)
+                graph = correct_types(msgspec.structs.replace(read.graph, outputs=_with_roles(read.graph)))
+                fit = arranged(graph, twins, self._forward if kind is Kind.backward else ())
         except Uncapturable as reason:
             return self._sink.uncapturable(gm, kind, str(reason))
-        graph = correct_types(msgspec.structs.replace(read.graph, outputs=_with_roles(read.graph)))
-        fit = arranged(graph, twins, self._forward if kind is Kind.backward else ())
         if kind is Kind.forward:
             self._saved, self._forward = _saved(gm, graph, fit), fit.inputs
         versioned = self._versioned if roles else frozenset()

@@ -19,7 +19,7 @@ from fairlead.errors import ArgumentError, CaptureError
 from fairlead.interpret import to_fx
 from fairlead.ir import DType, Graph, Kind, Role, verify
 
-__all__ = ["CapturedGraphs", "capture_model", "mark", "with_dtype"]
+__all__ = ["CapturedGraphs", "backward", "capture_model", "mark", "with_dtype"]
 
 
 @dataclass
@@ -100,7 +100,7 @@ def capture_model(model: Model, tensors: Mapping[str, torch.Tensor], *, training
         with torch.set_grad_enabled(training):
             output = torch.compile(model.module, backend=backend)(*args, **kwargs)
             if training:
-                _loss(output).backward()  # type: ignore[no-untyped-call]
+                backward(output)
     except Exception as error:
         raise ArgumentError(
             f"the model {model.name!r} fails: {type(error).__name__}: {_first_line(error)}",
@@ -125,6 +125,11 @@ def mark(model: Model, tensors: Mapping[str, torch.Tensor]) -> None:
 
 def _first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [""])[0][:300]
+
+
+def backward(output: Any) -> None:
+    """Run the backward of what a model returned: of its loss, where it has one, or else of a sum of squares."""
+    _loss(output).backward()  # type: ignore[no-untyped-call]
 
 
 def _loss(output: Any) -> torch.Tensor:
