@@ -22,7 +22,10 @@ LAYERS: tuple[frozenset[str], ...] = (
         {"placement", "_placement_table", "explanation", "partition", "interpret", "_signatures", "_eager", "artifacts"}
     ),
     frozenset({"_failures", "_program", "_results", "_capture", "_compile", "_pieces"}),
-    frozenset({"_arguments", "_direct", "_explain", "_freeze", "_handle", "_user", "torch", "__init__"}),
+    frozenset(
+        {"_arguments", "_dims", "_direct", "_explain", "_freeze", "_handle", "_progress", "_shapes", "_user"}
+        | {"torch", "__init__"}
+    ),
     frozenset({"_models", "_compare", "_page", "_cli", "__main__"}),
 )
 """The parts of core, lowest first: a part imports from its own layer and from those below."""

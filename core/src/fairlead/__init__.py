@@ -12,18 +12,21 @@ from typing import TYPE_CHECKING
 from fairlead.errors import FairleadError
 
 if TYPE_CHECKING:
+    from fairlead._dims import Dim
     from fairlead._explain import compile_times, explain
     from fairlead._freeze import Frozen, freeze
     from fairlead._registry import BackendInfo
-    from fairlead._user import compile
+    from fairlead._user import compile, compile_ahead
 
     __version__: str
 
 __all__ = [
+    "Dim",
     "FairleadError",
     "Frozen",
     "__version__",
     "compile",
+    "compile_ahead",
     "compile_times",
     "explain",
     "freeze",

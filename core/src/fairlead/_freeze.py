@@ -109,7 +109,7 @@ class _Held:
     def __init__(self, compiled: Any, miss: Miss, weights: Weights) -> None:
         self._compiled = compiled
         self._route = route_of(compiled)
-        self._before = self._route.call
+        self._before = self._route.inner
         self._backend: DynamoBackend = compiled.fairlead._target
         self._function = _dynamo.original(self._route.torch)
         self._top = _dynamo.top_function(self._function)

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from fairlead._shapes import Shapes
 from fairlead.explanation import Recompilation
 from fairlead.placement import Placement
 from fairlead.torch import DynamoBackend
@@ -21,8 +22,9 @@ programs: weakref.WeakSet[Any] = weakref.WeakSet()
 class Handle:
     """The compiled program's own account of itself."""
 
-    def __init__(self, target: DynamoBackend) -> None:
+    def __init__(self, target: DynamoBackend, shapes: Shapes | None = None) -> None:
         self._target = target
+        self._shapes = shapes
 
     @property
     def backend(self) -> str:
@@ -51,18 +53,27 @@ class Handle:
 
 
 class Route:
-    """Where a call of a compiled program goes: to torch, or to what holds the program to what is compiled."""
+    """Where a call of a compiled program goes: to torch, or to what holds the program to what is compiled.
 
-    def __init__(self, compiled: Any) -> None:
+    Before that, sizes are padded to what was declared.
+    """
+
+    def __init__(self, compiled: Any, shapes: Shapes | None) -> None:
         self._module = compiled if isinstance(compiled, torch.nn.Module) else None
+        self._shapes = shapes
         self.torch: Callable[..., Any] = compiled.forward if self._module is not None else compiled
-        self.call = self.torch
+        self.lead(self.torch)
 
     def lead(self, call: Callable[..., Any]) -> None:
         """Have calls go to ``call`` from now on."""
-        self.call = call
+        self.inner = call
+        self.call = call if self._shapes is None else functools.partial(_padded, self._shapes, call)
         if self._module is not None:  # past __setattr__, which writes to the original
-            self._module.__dict__["forward"] = call
+            self._module.__dict__["forward"] = self.call
+
+
+def _padded(shapes: Shapes, inner: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    return inner(*args, **kwargs) if torch.compiler.is_compiling() else shapes.call(inner, args, kwargs)
 
 
 def attach(compiled: Any, handle: Handle) -> Any:
@@ -73,8 +84,10 @@ def attach(compiled: Any, handle: Handle) -> Any:
     passes no attributes on.
     """
     if isinstance(compiled, types.FunctionType):
-        compiled = _routed(compiled)
+        compiled = _routed(compiled, handle._shapes)
     compiled.__dict__["fairlead"] = handle
+    if handle._shapes is not None:
+        route_of(compiled)
     if isinstance(compiled, torch.nn.Module):
         compiled.__dict__["__reduce_ex__"] = functools.partial(_reduced, compiled, handle)
     programs.add(compiled)
@@ -85,13 +98,13 @@ def route_of(compiled: Any) -> Route:
     """The way that calls of the program take, made where it has none yet."""
     found = compiled.__dict__.get("_fairlead_route")
     if found is None:
-        found = compiled.__dict__["_fairlead_route"] = Route(compiled)
+        found = compiled.__dict__["_fairlead_route"] = Route(compiled, compiled.fairlead._shapes)
     route: Route = found
     return route
 
 
-def _routed(function: Callable[..., Any]) -> Any:
-    route = Route(function)
+def _routed(function: Callable[..., Any], shapes: Shapes | None) -> Any:
+    route = Route(function, shapes)
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:

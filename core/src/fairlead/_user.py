@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, overload
 
 from fairlead import _settings
-from fairlead.errors import TorchMissingError
+from fairlead._dims import Dim
+from fairlead.errors import ArgumentError, TorchMissingError
 
 try:
     import torch
@@ -19,10 +20,11 @@ except ImportError as error:
 
 from fairlead._arguments import request_of
 from fairlead._freeze import Frozen, freeze
-from fairlead._handle import Handle, attach
+from fairlead._handle import Handle, attach, route_of
+from fairlead._shapes import Shapes, compile_all
 from fairlead.torch import DynamoBackend
 
-__all__ = ["Frozen", "compile", "freeze"]
+__all__ = ["Dim", "Frozen", "compile", "compile_ahead", "freeze"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -39,6 +41,7 @@ def compile(
     fallback: Sequence[str] | str | bool | None = ...,
     max_fallback: int | float | None = ...,
     disable: bool = ...,
+    shapes: Mapping[str, Mapping[int, Dim]] | None = ...,
 ) -> F: ...
 
 
@@ -54,6 +57,7 @@ def compile(
     fallback: Sequence[str] | str | bool | None = ...,
     max_fallback: int | float | None = ...,
     disable: bool = ...,
+    shapes: Mapping[str, Mapping[int, Dim]] | None = ...,
 ) -> Callable[[F], F]: ...
 
 
@@ -68,6 +72,7 @@ def compile(
     fallback: Sequence[str] | str | bool | None = ("inductor", "eager"),
     max_fallback: int | float | None = None,
     disable: bool = False,
+    shapes: Mapping[str, Mapping[int, Dim]] | None = None,
 ) -> Any:
     """Compile a module or a function with a backend by name; use it as a call or as a decorator.
 
@@ -75,7 +80,9 @@ def compile(
     ``fullgraph``, ``dynamic`` and ``disable`` mean what they mean to ``torch.compile``; ``mode`` is for backends that
     have modes. ``options``: the backend's own; an unknown name or a wrong type is an error. ``fallback``: who takes,
     in order, what the backend declines, always reported and never silent; ``()`` for nobody. ``max_fallback``: how
-    many nodes of a graph (int), or which share of them (float), may be declined.
+    many nodes of a graph (int), or which share of them (float), may be declined. ``shapes``: the sizes that vary, by
+    argument and axis, as in ``{"x": {0: Dim("batch", max=64, buckets=[8, 64])}}``; see `fairlead.Dim` and
+    `fairlead.compile_ahead`.
 
     The result has an attribute ``fairlead``, a `fairlead.Handle`: ``placement`` says which node went where and why, and
     ``refresh()`` reads weights anew that were changed behind autograd's back (``p.data.copy_(...)``). A deep copy of a
@@ -101,9 +108,46 @@ def compile(
             fallback=fallback,
             max_fallback=max_fallback,
             disable=disable,
+            shapes=shapes,
         )
     target = DynamoBackend(request_of(backend, mode, options or {}, fallback, max_fallback))
     target.session.check()
     if disable or _settings.disabled():
         return model
-    return attach(torch.compile(model, backend=target, fullgraph=fullgraph, dynamic=dynamic), Handle(target))
+    declared = Shapes(model, shapes) if shapes else None
+    if declared is not None and declared.is_static and dynamic is None:
+        dynamic = False
+    compiled = torch.compile(model, backend=target, fullgraph=fullgraph, dynamic=dynamic)
+    return attach(compiled, Handle(target, declared))
+
+
+def compile_ahead(
+    compiled: Callable[..., Any],
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    progress: bool | None = None,
+) -> dict[str, float]:
+    """Compile every program that the declared sizes of a program need, each by a call; the seconds of each.
+
+    ``args`` and ``kwargs`` are one example of a call, of any declared sizes; others are made of it. Call it under the
+    mode that calls will have (``torch.no_grad()``). Tries out first, in eager mode, that padding to buckets changes
+    nothing: `fairlead.errors.ShapeError` where it does. ``progress``: a bar on stderr, by default where that is a
+    terminal. Raises `fairlead.errors.ArgumentError` for a program without ``shapes``.
+
+    >>> batch = Dim("batch", max=8, buckets=[1, 8])
+    >>> double = compile(lambda x: x + x, backend="eager", shapes={"x": {0: batch}})
+    >>> list(compile_ahead(double, [torch.ones(2, 3)]))
+    ['batch=1', 'batch=8']
+    >>> double(torch.ones(5, 3)).shape
+    torch.Size([5, 3])
+    """
+    handle = getattr(compiled, "__dict__", {}).get("fairlead")
+    shapes = handle._shapes if isinstance(handle, Handle) else None
+    if shapes is None:
+        raise ArgumentError(
+            "there are no declared sizes to compile for",
+            where="fairlead.compile_ahead",
+            next='declare them: fairlead.compile(..., shapes={"x": {0: Dim("batch", max=64, buckets=[8, 64])}})',
+        )
+    return compile_all(shapes, route_of(compiled).inner, args, kwargs or {}, progress)

@@ -14,7 +14,8 @@
     ├── OptionsError
     │   ├── UnknownOptionError          FL201  an option that the backend does not have
     │   ├── OptionValueError            FL202  an option of the wrong type or out of range
-    │   └── ArgumentError               FL203  a wrong argument or environment variable
+    │   ├── ArgumentError               FL203  a wrong argument or environment variable
+    │   └── ShapeError                  FL204  padding to a bucket would change results
     ├── CaptureError                    FL301  the program could not be turned into a graph
     │   └── TorchMissingError           FL302  torch is needed and not installed
     ├── PlacementError
@@ -81,6 +82,7 @@ __all__ = [
     "RegistryError",
     "ResultError",
     "RunError",
+    "ShapeError",
     "SupportsError",
     "ToolError",
     "TorchMissingError",
@@ -186,6 +188,12 @@ class ArgumentError(OptionsError):
     """A wrong argument of a public function, or a wrong environment variable."""
 
     code = "FL203"
+
+
+class ShapeError(OptionsError):
+    """Padding along a dimension that was declared with buckets changes what the model computes; see `fairlead.Dim`."""
+
+    code = "FL204"
 
 
 class CaptureError(FairleadError):

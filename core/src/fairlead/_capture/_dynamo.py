@@ -7,6 +7,7 @@ to "not known", but for `run_compiled`, without which nothing can be frozen.
 
 from __future__ import annotations
 
+import contextlib
 import dis
 import functools
 import types
@@ -14,14 +15,27 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
+import torch._dynamo.config
 import torch._dynamo.types as types_of_dynamo
 import torch.nn.modules.module as modules
 from torch._C._dynamo.eval_frame import _debug_get_cache_entry_list, set_eval_frame
 from torch._dynamo import trace_rules
 from torch._dynamo.convert_frame import has_tensor_in_frame
 from torch._dynamo.types import ConvertFrameReturn
+from torch.utils._pytree import tree_flatten, tree_unflatten
 
-__all__ = ["Frame", "frame_of", "has_hooks", "original", "run_compiled", "signature", "thread_state", "top_function"]
+__all__ = [
+    "Frame",
+    "flattened",
+    "frame_of",
+    "has_hooks",
+    "original",
+    "room_for",
+    "run_compiled",
+    "signature",
+    "thread_state",
+    "top_function",
+]
 
 
 def original(compiled: Any) -> Callable[..., Any]:
@@ -168,6 +182,23 @@ def frame_of(top: Top, graph: Callable[..., Any]) -> Frame | None:
 def _only_cell(frame: Frame) -> object:
     cells = frame.function.__closure__ or ()
     return cells[0].cell_contents if len(cells) == 1 else None
+
+
+def room_for(programs: int) -> contextlib.AbstractContextManager[object]:
+    """Have Dynamo keep so many more programs of one function meanwhile than its limits allow."""
+    config: Any = torch._dynamo.config
+    limits = {name: getattr(config, name) + programs for name in _LIMITS}
+    patched: contextlib.AbstractContextManager[object] = config.patch(limits)
+    return patched
+
+
+_LIMITS = ("recompile_limit", "accumulated_recompile_limit")
+
+
+def flattened(result: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
+    """The leaves of a result, and what puts others in their places."""
+    leaves, spec = tree_flatten(result)
+    return leaves, lambda others: tree_unflatten(others, spec)
 
 
 def has_hooks(module: torch.nn.Module) -> bool:
