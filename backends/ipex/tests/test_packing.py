@@ -70,6 +70,21 @@ def test_a_linear_layer_is_packed_and_right(dtype: str, products: str) -> None:
     check(run, graph, [x, *constants.values()], 1e-6 if dtype == "f32" else 4e-3)
 
 
+@pytest.mark.parametrize(("bits", "tolerance"), [("int8", 1e-2), ("int4", 1.2e-1)])
+@pytest.mark.parametrize("rows", [0, 1, 64, "n"])
+def test_weights_in_fewer_bits_are_near(rows: int | str, bits: str, tolerance: float) -> None:
+    graph, constants = linear(rows, "bf16")
+    run = compiled(graph, constants, weights=bits)
+    assert any("_weight_int" in name for name in ops(run))
+    x = torch.randn(5 if rows == "n" else int(rows), 256, dtype=torch.bfloat16)
+    expected = torch.nn.functional.linear(x, constants[1], constants[2])
+    assert (run([x])[0] - expected).norm() <= tolerance * expected.norm()
+
+
+def test_weights_of_float32_have_no_kernels_in_fewer_bits() -> None:
+    assert not any("_weight_int" in name for name in ops(compiled(*linear(64, "f32"), weights="int8")))
+
+
 def test_one_row_is_left_to_torch() -> None:
     assert not is_packed(compiled(*linear(1, "f32")))
 
@@ -124,29 +139,27 @@ def test_an_activation_after_a_product_is_torchs(op: str, args: tuple[object, ..
 
 
 def image_net(dtype: str) -> tuple[Graph, list[torch.Tensor]]:
-    """A residual block: convolution, batch norm, the sum with another convolution, relu, and a depthwise one."""
+    """A residual block: convolution, batch norm, the sum with another convolution, relu, and a grouped one."""
     b = Builder()
-    x = b.input(f"{dtype}[2, 3, 17, 15]")
-    types = [
-        f"{dtype}[8, 3, 3, 3]",
-        *[f"{dtype}[8]"] * 4,
-        f"{dtype}[8, 3, 1, 1]",
-        f"{dtype}[8, 1, 3, 3]",
-        f"{dtype}[8]",
-    ]
+    x = b.input(f"{dtype}[2, 16, 65, 63]")
+    shapes = "[32, 16, 3, 3]", *["[32]"] * 4, "[32, 16, 1, 1]", "[32, 16, 3, 3]", "[32]"
+    types = [dtype + shape for shape in shapes]
     w, scale, shift, mean, variance, side, deep, bias = weights(b, *types)
     zero = (0, 0)
     y = b.op("aten.convolution.default", x, w, None, (2, 2), (1, 1), (1, 1), False, zero, 1)
     y = b.ops("aten._native_batch_norm_legit_no_training.default", y, scale, shift, mean, variance, 0.1, 1e-5)[0]
-    y = b.op(
-        "aten.add.Tensor", y, b.op("aten.convolution.default", x, side, None, (2, 2), zero, (1, 1), False, zero, 1)
-    )
-    y = b.op("aten.relu.default", y)
-    b.output(b.op("aten.convolution.default", y, deep, bias, (1, 1), (2, 2), (2, 2), False, zero, 8))
+    beside = b.op("aten.convolution.default", x, side, None, (2, 2), zero, (1, 1), False, zero, 1)
+    y = b.op("aten.relu.default", b.op("aten.add.Tensor", y, beside))
+    b.output(b.op("aten.convolution.default", y, deep, bias, (1, 1), (2, 2), (2, 2), False, zero, 2))
     torch.manual_seed(1)
-    numbers = [torch.randn([int(n) for n in t.partition("[")[2][:-1].split(",")]) for t in types]
+    numbers = [numbers_of(t) for t in types]
     numbers[4] = numbers[4].abs() + 0.5
-    return b.graph(), [n.to(DTYPES[dtype]) for n in numbers]
+    return b.graph(), numbers
+
+
+def numbers_of(type_: str) -> torch.Tensor:
+    dtype, _, shape = type_[:-1].partition("[")
+    return torch.randn([int(n) for n in shape.split(",")], dtype=DTYPES[dtype])
 
 
 @pytest.mark.parametrize("dtype", ["f32", "bf16"])
@@ -154,13 +167,45 @@ def test_convolutions_are_packed_with_their_batch_norm_and_sum(dtype: str) -> No
     graph, numbers = image_net(dtype)
     run = compiled(graph, dict(enumerate(numbers, start=1)))
     assert not any("batch_norm" in name or "aten.convolution" in name or "aten.add" in name for name in ops(run))
-    x = torch.randn(2, 3, 17, 15, dtype=DTYPES[dtype])
+    x = torch.randn(2, 16, 65, 63, dtype=DTYPES[dtype])
     check(run, graph, [x, *numbers], 2e-6 if dtype == "f32" else 2e-2)
+
+
+GEOMETRIES = {
+    "lines": ("[2, 96, 40]", "[96, 96, 3]", "[96]", (2,), (1,), (1,), False, (0,), 1),
+    "volumes": ("[1, 16, 8, 8, 8]", "[24, 16, 3, 3, 3]", "[24]", (1, 1, 1), (1, 1, 1), (1, 1, 1), False, (0, 0, 0), 1),
+    "transposed": ("[2, 64, 9, 8]", "[64, 32, 2, 2]", "[32]", (2, 2), (0, 0), (1, 1), True, (0, 0), 1),
+    "padded": ("[2, 64, 9, 8]", "[64, 32, 3, 3]", "[32]", (2, 2), (1, 0), (1, 1), True, (1, 0), 1),
+}
+
+
+@pytest.mark.parametrize("kind", GEOMETRIES)
+def test_other_convolutions_are_packed_with_their_batch_norm_and_activation(kind: str) -> None:
+    types = [f"f32{shape}" for shape in GEOMETRIES[kind][:3]]
+    b = Builder()
+    x, w, bias = b.input(types[0]), *weights(b, *types[1:])
+    norm = weights(b, *[types[2]] * 4)
+    y = b.op("aten.convolution.default", x, w, bias, *GEOMETRIES[kind][3:])
+    y = b.ops("aten._native_batch_norm_legit_no_training.default", y, *norm, 0.1, 1e-5)[0]
+    b.output(b.op("aten.silu.default", y))
+    numbers = [numbers_of(t) for t in (*types, *[types[2]] * 4)]
+    numbers[-1] = numbers[-1].abs() + 0.5
+    run = compiled(b.graph(), dict(enumerate(numbers[1:], start=1)))
+    assert sum("convolution" in name and "mkldnn" in name for name in ops(run)) == 1
+    assert not any("silu" in name or "batch_norm" in name for name in ops(run))
+    check(run, b.graph(), numbers, 2e-6)
+
+
+def test_small_convolutions_are_left_to_torch() -> None:
+    b = Builder()
+    x, w = b.input("f32[1, 3, 8, 8]"), *weights(b, "f32[8, 3, 3, 3]")
+    b.output(b.op("aten.convolution.default", x, w, None, (1, 1), (1, 1), (1, 1), False, (0, 0), 1))
+    assert not is_packed(compiled(b.graph(), {1: torch.randn(8, 3, 3, 3)}))
 
 
 def test_a_nan_in_an_image_reaches_the_result() -> None:
     graph, numbers = image_net("f32")
-    x = torch.randn(2, 3, 17, 15)
+    x = torch.randn(2, 16, 65, 63)
     x[0, 0, 8, 8] = math.nan
     check(compiled(graph, dict(enumerate(numbers, start=1))), graph, [x, *numbers], 2e-6)
 
@@ -168,7 +213,7 @@ def test_a_nan_in_an_image_reaches_the_result() -> None:
 def test_statistics_that_are_no_numbers_are_not_folded() -> None:
     graph, numbers = image_net("f32")
     numbers[3][2] = math.inf
-    x = torch.randn(2, 3, 17, 15)
+    x = torch.randn(2, 16, 65, 63)
     run = compiled(graph, dict(enumerate(numbers, start=1)))
     torch.testing.assert_close(
         run([x])[0], interpret.run(graph, [x, *numbers])[0], equal_nan=True, rtol=1e-5, atol=1e-5

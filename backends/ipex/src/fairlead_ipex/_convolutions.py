@@ -1,13 +1,16 @@
-"""Convolutions whose weights are known: batch norms folded in, packed once, channels last."""
+"""Convolutions whose weights are known: batch norms folded in, packed once, images channels last."""
 
 from __future__ import annotations
 
+import math
 import operator
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import fx
 
+from fairlead.ir import DType, TensorType
 from fairlead_ipex._draft import Draft, op_of, type_of
 from fairlead_ipex._post_ops import Chain, chain_of
 from fairlead_ipex._products import packable
@@ -17,55 +20,130 @@ __all__ = ["pack_convolutions"]
 _ops = torch.ops.mkldnn
 _BATCH_NORM = "aten._native_batch_norm_legit_no_training.default"
 
+_LEAST_WORK = {DType.f32: 1_000_000, DType.bf16: 100_000}
+"""oneDNN's op takes 30 microseconds more than torch's own to start; so many multiplications pay for that."""
 
-class _Weights(NamedTuple):
+_IMAGE = 4
+"""The dimensions of a batch of images."""
+
+
+class _Convolution(NamedTuple):
+    """What a node computes, with the channels of the result in the dimension ``channels`` of its weight."""
+
+    x: fx.Node
     weight: torch.Tensor
     bias: torch.Tensor | None
+    stride: Sequence[int]
+    padding: Sequence[int]
+    dilation: Sequence[int]
+    transposed: bool
+    output_padding: Sequence[int]
+    groups: int
+
+    @property
+    def channels(self) -> int:
+        return 1 if self.transposed else 0
+
+    @property
+    def is_of_lines(self) -> bool:
+        """Whether it has one dimension: oneDNN gets it as one of images of one row."""
+        return self.weight.dim() == _IMAGE - 1
 
 
 def pack_convolutions(draft: Draft, *, finite: bool) -> None:
-    """Before: a module with ``aten.convolution``. After: those with known weights are oneDNN's, channels last."""
+    """Before: a module with ``aten.convolution``. After: those with known weights are oneDNN's, where it is faster."""
     laid_out: set[fx.Node] = set()
     for node in list(draft.graph.nodes):
-        if op_of(node) == "aten.convolution.default":
-            _pack(draft, node, laid_out, finite)
+        if (found := _convolution(draft, node)) is not None:
+            _pack(draft, node, _folded(draft, node, found), laid_out, finite)
         elif op_of(node) in _KEEPS_LAYOUT and node.all_input_nodes and node.all_input_nodes[0] in laid_out:
             laid_out.add(node)
 
 
-def _pack(draft: Draft, node: fx.Node, laid_out: set[fx.Node], finite: bool) -> None:
-    x, weight, bias, stride, padding, dilation, transposed, _, groups = node.args
-    w, b = draft.value(weight), draft.value(bias)
-    given = type_of(x)
-    if w is None or given is None or (bias is not None and b is None) or not packable(given.dtype):
-        return
-    if transposed or w.dim() != 4 or 0 in w.shape or len(given.shape) != 4:
-        return
-    w, b = _folded(draft, node, _Weights(w, b))
+def _convolution(draft: Draft, node: fx.Node) -> _Convolution | None:
+    """The convolution that a node is, where its weights are known and oneDNN's kernel is worth it."""
+    if op_of(node) != "aten.convolution.default":
+        return None
+    args: Any = node.args
+    x, weight, bias, *geometry = args
+    w, b, given, result = draft.value(weight), draft.value(bias), type_of(x), type_of(node)
+    if w is None or given is None or result is None or (bias is not None and b is None):
+        return None
+    if not packable(given.dtype) or len(given.shape) != w.dim() or 0 in w.shape:
+        return None
+    found = _Convolution(x, w, b, *geometry)
+    if found.transposed and (w.dim() != _IMAGE or found.groups != 1):
+        return None
+    return found if _work(found, given, result) >= _LEAST_WORK[given.dtype] else None
+
+
+def _work(found: _Convolution, given: TensorType, result: TensorType) -> float:
+    """The multiplications; without bound where sizes are unknown."""
+    places = given.shape if found.transposed else result.shape
+    sizes = [d for d in (places[0], *places[2:]) if isinstance(d, int)]
+    return math.prod(sizes) * found.weight.numel() if len(sizes) == len(places) - 1 else math.inf
+
+
+def _pack(draft: Draft, node: fx.Node, found: _Convolution, laid_out: set[fx.Node], finite: bool) -> None:
     chain = chain_of(node, finite=finite)
-    size = list(given.shape) if given.is_static else None
-    packed = _ops._reorder_convolution_weight(w.contiguous(), padding, stride, dilation, groups, size)
+    if chain.other is not None and (found.transposed or found.is_of_lines):
+        chain = Chain(node)
+    call = draft.graph.call_function
     with draft.graph.inserting_before(chain.last):
-        image = x if x in laid_out else draft.graph.call_function(_channels_last, (x,))
-        made = _call(draft, image, _Weights(packed, b), (padding, stride, dilation, groups), chain)
+        given, x = type_of(found.x), found.x
+        size = list(given.shape) if given is not None and given.is_static else None
+        if found.is_of_lines:
+            x = call(torch.ops.aten.unsqueeze.default, (x, 2))
+            made = call(torch.ops.aten.squeeze.dim, (_call(draft, x, _of_images(found), size, chain), 2))
+        else:
+            if found.weight.dim() == _IMAGE and x not in laid_out:
+                x = call(_channels_last, (x,))
+            made = _call(draft, x, found, size, chain)
+            laid_out.add(made)
     made.meta["value"] = chain.last.meta["value"]
     chain.last.replace_all_uses_with(made)
-    laid_out.add(made)
 
 
-def _folded(draft: Draft, node: fx.Node, weights: _Weights) -> _Weights:
-    """The weights with the batch norm in them that alone reads the convolution, which is left out."""
+def _of_images(found: _Convolution) -> _Convolution:
+    stride, padding, dilation = ([n, *each] for n, each in zip((1, 0, 1), found[3:6], strict=True))
+    return found._replace(weight=found.weight.unsqueeze(2), stride=stride, padding=padding, dilation=dilation)
+
+
+def _call(draft: Draft, x: fx.Node, found: _Convolution, size: Any, chain: Chain) -> fx.Node:
+    call, weight = draft.graph.call_function, found.weight.contiguous()
+    if size is not None and len(size) < weight.dim():
+        size = [*size[:2], 1, *size[2:]]
+    bias = None if found.bias is None else draft.hold(found.bias)
+    name, numbers, algorithm = chain.unary
+    if found.transposed:
+        turned = found.padding, found.output_padding, found.stride, found.dilation, found.groups
+        held = draft.hold(_ops._reorder_convolution_transpose_weight(weight, *turned, size))
+        args: Any = (x, held, bias, *turned, name, list(numbers), algorithm)
+        return call(_ops._convolution_transpose_pointwise.default, args)
+    geometry = found.padding, found.stride, found.dilation, found.groups
+    held = draft.hold(_ops._reorder_convolution_weight(weight, *geometry, size))
+    if chain.other is not None:
+        args = (x, chain.other, held, bias, *geometry, chain.binary, 1.0, None, [], None)
+        return call(_ops._convolution_pointwise.binary, args)
+    args = (x, held, bias, *geometry, name, list(numbers), algorithm)
+    return call(_ops._convolution_pointwise.default, args)
+
+
+def _folded(draft: Draft, node: fx.Node, found: _Convolution) -> _Convolution:
+    """The convolution with the batch norm in its weights that alone reads it, which is left out."""
     norm = next(iter(node.users))
     if len(node.users) != 1 or op_of(norm) != _BATCH_NORM or norm.args[0] is not node:
-        return weights
-    scale, shift, mean, variance = map(draft.value, norm.args[1:5])
-    if mean is None or variance is None or (scale is None) != (norm.args[1] is None):
-        return weights
-    if (shift is None) != (norm.args[2] is None):
-        return weights
-    made = _product(weights, scale, shift, mean, variance, norm.args[6])
+        return found
+    args: Any = norm.args
+    scale, shift, mean, variance = map(draft.value, args[1:5])
+    if mean is None or variance is None or (scale is None) != (args[1] is None):
+        return found
+    if (shift is None) != (args[2] is None):
+        return found
+    factor = torch.rsqrt(variance.double() + args[6]) * (1.0 if scale is None else scale.double())
+    made = _scaled(found, factor, mean, 0.0 if shift is None else shift.double())
     if made is None:
-        return weights
+        return found
     for user in list(norm.users):
         assert user.target is operator.getitem
         user.replace_all_uses_with(node)
@@ -73,44 +151,22 @@ def _folded(draft: Draft, node: fx.Node, weights: _Weights) -> _Weights:
     return made
 
 
-def _product(
-    weights: _Weights,
-    scale: torch.Tensor | None,
-    shift: torch.Tensor | None,
-    mean: torch.Tensor,
-    variance: torch.Tensor,
-    eps: Any,
-) -> _Weights | None:
+def _scaled(
+    found: _Convolution, factor: torch.Tensor, mean: torch.Tensor, shift: torch.Tensor | float
+) -> _Convolution | None:
     """The weights of both, rounded once; None where they are not numbers, of which torch makes others."""
-    factor = torch.rsqrt(variance.double() + eps) * (1.0 if scale is None else scale.double())
-    offset = -mean.double() if weights.bias is None else weights.bias.double() - mean.double()
-    weight = weights.weight.double() * factor.view(-1, *[1] * (weights.weight.dim() - 1))
-    bias = offset * factor + (0.0 if shift is None else shift.double())
-    dtype = weights.weight.dtype
-    made = _Weights(weight.to(dtype), bias.to(dtype))
-    return made if bool(made.weight.isfinite().all() and bias.to(dtype).isfinite().all()) else None
-
-
-def _call(draft: Draft, x: Any, weights: _Weights, geometry: tuple[Any, ...], chain: Chain) -> fx.Node:
-    held = draft.hold(weights.weight)
-    bias = None if weights.bias is None else draft.hold(weights.bias)
-    if chain.other is not None:
-        both = (x, chain.other, held, bias, *geometry, chain.binary, 1.0, None, [], None)
-        return draft.graph.call_function(_ops._convolution_pointwise.binary, both)
-    unary = chain.unary
-    args = (x, held, bias, *geometry, unary.name, list(unary.numbers), unary.algorithm)
-    return draft.graph.call_function(_ops._convolution_pointwise.default, args)
+    offset = -mean.double() if found.bias is None else found.bias.double() - mean.double()
+    wide = [1] * found.weight.dim()
+    wide[found.channels] = -1
+    dtype = found.weight.dtype
+    weight, bias = (found.weight.double() * factor.view(wide)).to(dtype), (offset * factor + shift).to(dtype)
+    are_numbers = bool(weight.isfinite().all() and bias.isfinite().all())
+    return found._replace(weight=weight, bias=bias) if are_numbers else None
 
 
 def _channels_last(x: torch.Tensor) -> torch.Tensor:
     return x.contiguous(memory_format=torch.channels_last)
 
 
-_KEEPS_LAYOUT = frozenset(
-    {
-        "aten.relu.default",
-        "aten.add.Tensor",
-        "aten.max_pool2d_with_indices.default",
-    }
-)
+_KEEPS_LAYOUT = frozenset({"aten.relu.default", "aten.add.Tensor", "aten.max_pool2d_with_indices.default"})
 """Ops whose result lies in memory as their operand does."""

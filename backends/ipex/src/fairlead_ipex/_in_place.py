@@ -57,6 +57,7 @@ _PRODUCTS: frozenset[Any] = frozenset(
         torch.ops.mkldnn._linear_pointwise.binary,
         torch.ops.mkldnn._convolution_pointwise.default,
         torch.ops.mkldnn._convolution_pointwise.binary,
+        torch.ops.mkldnn._convolution_transpose_pointwise.default,
     }
 )
 

@@ -13,6 +13,7 @@ from fairlead_ipex._draft import Draft, op_of, type_of
 from fairlead_ipex._options import IpexOptions
 from fairlead_ipex._post_ops import Chain, chain_of
 from fairlead_ipex._processor import is_intel
+from fairlead_ipex._weight_only import Quantized, quantized
 
 __all__ = ["pack_products", "packable"]
 
@@ -57,14 +58,19 @@ def pack_products(draft: Draft, options: IpexOptions) -> None:
         product = _product(draft, node)
         if product is None:
             continue
-        if _mkl_is_faster(product, options):
+        small = None if options.weights == "same" else quantized(product.weight, options.weights)
+        if small is not None:
+            _in_few_bits(draft, node, product, small)
+        elif product.rows is not None and product.rows < _LEAST_ROWS:
+            continue
+        elif _mkl_is_faster(product, options):
             _by_mkl(draft, node, product)
         elif product.work >= _LEAST_WORK[product.dtype]:
             _by_onednn(draft, node, product, options)
 
 
 def _product(draft: Draft, node: fx.Node) -> _Product | None:
-    """What a node multiplies, where the weights are known and there are enough rows."""
+    """What a node multiplies, where the weights are known."""
     match op_of(node):
         case "aten.linear.default":
             x, weight, bias = node.args
@@ -84,8 +90,7 @@ def _product(draft: Draft, node: fx.Node) -> _Product | None:
         return None
     if not packable(given.dtype) or not given.shape[:-1]:
         return None
-    rows = _rows(given)
-    return None if rows is not None and rows < _LEAST_ROWS else _Product(x, w, b, given.dtype, rows)
+    return _Product(x, w, b, given.dtype, _rows(given))
 
 
 def _turned(weight: torch.Tensor | None) -> torch.Tensor | None:
@@ -111,6 +116,24 @@ def _by_mkl(draft: Draft, node: fx.Node, product: _Product) -> None:
     with draft.graph.inserting_before(node):
         args = (product.x, draft.hold(packed), draft.hold(product.weight), _held(draft, product.bias), product.rows)
         _replace(node, draft.graph.call_function(torch.ops.mkl._mkl_linear.default, args))
+
+
+def _in_few_bits(draft: Draft, node: fx.Node, product: _Product, small: Quantized) -> None:
+    """Torch's kernels take a matrix, and know no bias."""
+    call = draft.graph.call_function
+    aten = torch.ops.aten
+    with draft.graph.inserting_before(node):
+        flat = call(aten.reshape.default, (product.x, (-1, product.weight.shape[1])))
+        held = [draft.hold(a) if isinstance(a, torch.Tensor) else a for a in small.arguments]
+        made = call(small.op, (flat, *held))
+        if product.bias is not None:
+            made = call(aten.add_.Tensor, (made, draft.hold(product.bias)))
+        made = call(_with_rows_of, (made, product.x))
+        _replace(node, made)
+
+
+def _with_rows_of(made: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    return made.view(*x.shape[:-1], made.shape[-1])
 
 
 def _by_onednn(draft: Draft, node: fx.Node, product: _Product, options: IpexOptions) -> None:
