@@ -3,7 +3,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 BACKENDS := backends/onnx backends/inductor backends/onnxrt backends/openvino backends/openxla backends/ipex backends/cudagraphs
-WHEELS := core $(BACKENDS) conformance
+PLUGINS := plugins/trace
+WHEELS := core $(BACKENDS) $(PLUGINS) conformance
 MODELS ?= bert resnet50
 LEVEL ?= L4
 SEED ?=
@@ -90,5 +91,5 @@ clean:    ## remove what the other targets made, the virtual environment too
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --upgrade pip
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --build-constraint constraints.txt --group dev \
-	  --editable './core[torch,numpy,report,models]' $(BACKENDS:%=--editable ./%) --editable ./conformance
+	  --editable './core[torch,numpy,report,models]' $(BACKENDS:%=--editable ./%) $(PLUGINS:%=--editable ./%) --editable ./conformance
 	touch $@

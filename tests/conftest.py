@@ -20,7 +20,7 @@ collect_ignore = ["wheels"]
 
 PROJECTS = {
     tomllib.loads(path.read_text("utf-8"))["project"]["name"]: path.parent
-    for pattern in ("core", "backends/*", "conformance", "tests/wheels/*")
+    for pattern in ("core", "backends/*", "plugins/*", "conformance", "tests/wheels/*")
     for path in REPOSITORY.glob(f"{pattern}/pyproject.toml")
 }
 """The folder of each wheel, by the name of its distribution."""

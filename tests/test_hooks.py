@@ -58,6 +58,8 @@ def test_the_hooks_are_those_of_the_architecture() -> None:
         "fairlead_partitioned": ("graph", "parts"),
         "fairlead_compile": ("job",),
         "fairlead_compiled": ("job", "executable", "seconds"),
+        "fairlead_stage_begins": ("stage", "detail"),
+        "fairlead_stage_ends": ("span",),
         "fairlead_report": ("report",),
     }
     assert [name for name, spec in hooks.items() if spec.opts["firstresult"]] == ["fairlead_choose", "fairlead_compile"]

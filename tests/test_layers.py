@@ -114,6 +114,16 @@ def test_a_wheel_sees_only_what_is_public(name: str) -> None:
         assert others == set(), path
 
 
+@pytest.mark.parametrize("folder", sorted((REPOSITORY / "plugins").glob("*/src")), ids=lambda p: p.parent.name)
+def test_a_plugin_sees_only_what_is_public_and_no_backend(folder: Path) -> None:
+    own = f"fairlead_{folder.parent.name}"
+    for path in files(folder):
+        ours = [m for m in imports(path) if m.split(".")[0].startswith("fairlead")]
+        core = [m for m in ours if m.split(".")[0] == "fairlead"]
+        assert [m for m in core if any(word.startswith("_") for word in m.split("."))] == [], path
+        assert {m.split(".")[0] for m in ours} <= {"fairlead", own}, path
+
+
 def test_conformance_sees_only_what_is_public_and_names_no_backend() -> None:
     backends = {p.name for p in (REPOSITORY / "backends").iterdir()}
     for path in files(REPOSITORY / "conformance/src"):

@@ -15,7 +15,8 @@ from .conftest import PROJECTS, Run
 from .environments import environment, required
 
 OURS = sorted(name for name in PROJECTS if name != "fairlead-acme")
-BACKENDS = sorted(name for name in PROJECTS if name not in ("fairlead", "fairlead-onnx", "fairlead-conformance"))
+PLUGINS = sorted(name for name, folder in PROJECTS.items() if folder.parent.name == "plugins")
+BACKENDS = sorted(PROJECTS.keys() - {"fairlead", "fairlead-onnx", "fairlead-conformance", *PLUGINS})
 
 
 Install = Callable[..., str]
@@ -61,6 +62,14 @@ def test_a_backend_s_wheel_describes_it_and_names_it_everywhere_alike(wheels: di
     assert f"[torch_dynamo_backends]\nfairlead-{short} = " in points
 
 
+@pytest.mark.parametrize("name", PLUGINS)
+def test_a_plugin_s_wheel_names_it(wheels: dict[str, Path], name: str) -> None:
+    package, short = name.replace("-", "_"), name.removeprefix("fairlead-")
+    with zipfile.ZipFile(wheels[name]) as wheel:
+        (points,) = (wheel.read(f).decode() for f in wheel.namelist() if f.endswith("entry_points.txt"))
+    assert f"[fairlead.plugins]\n{short} = {package}:plugin" in points
+
+
 def test_core_depends_on_nothing_heavy() -> None:
     heavy = {"torch", "numpy", "onnx", "transformers", "matplotlib"}
     assert required("fairlead") & heavy == set()
@@ -86,7 +95,7 @@ def test_a_wheel_installs_alone_beside_core(install: Install, run: Run, name: st
 
 
 def test_without_torch_and_without_its_sdk_a_backend_says_what_is_missing(install: Install, run: Run) -> None:
-    result = run("-m", "fairlead", "doctor", "--json", python=install(*PROJECTS))
+    result = run("-m", "fairlead", "doctor", "--json", python=install(*(PROJECTS.keys() - set(PLUGINS))))
     assert result.returncode == 0, result.stderr
     report = json.loads(result.stdout)
     found = {row["name"]: row for row in report["backends"]}

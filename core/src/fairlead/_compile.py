@@ -14,7 +14,7 @@ from fairlead import _hook_calls, _options, _settings, hooks
 from fairlead._failures import budget_error, compile_error, device_error, run_error, supports_error
 from fairlead._program import Plan, Program
 from fairlead._registry import registry
-from fairlead._stages import Stage, span
+from fairlead._stages import Stage
 from fairlead.backend import Backend, Executable, Options, Selective, Support
 from fairlead.errors import FairleadError, NotCompiledError, PluginError, RegistryError
 from fairlead.explanation import Recompilation
@@ -133,11 +133,11 @@ class _Build:
         self.kind = captured.graph.kind
         self.name = f"{self.kind}_{index}"
         self.captured = captured
-        with span(Stage.passes, self.name):
+        with _hook_calls.stage(Stage.passes, self.name):
             self.graph = self._prepared(captured.canonical)
 
     def program(self) -> Program:
-        with span(Stage.placement, self.name):
+        with _hook_calls.stage(Stage.placement, self.name):
             plan, placement = self._plan(self._static())
         _enforce(self.request, placement)
         self.record = _Record(placement)
@@ -238,7 +238,7 @@ class _Build:
         job = hooks.CompileJob(backend, part.graph, options, constants)
         started = time.perf_counter()
         try:
-            with span(Stage.backend, f"{name} {part.graph.name}"):
+            with _hook_calls.stage(Stage.backend, f"{name} {part.graph.name}"):
                 executable = _hook_calls.compile_job(job)
         except PluginError:
             raise

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from fairlead import _settings
+from fairlead import _settings, _stages
 from fairlead._messages import cause
 from fairlead._plugins import CORE
+from fairlead._stages import Span
 from fairlead.backend import Backend, Executable
 from fairlead.errors import FairleadError, PluginError
 from fairlead.hooks import CompileJob, Pass, PluginManager, Report, plugin_manager
@@ -57,6 +59,18 @@ def compile_job(job: CompileJob) -> Executable:
 
 def compiled(job: CompileJob, executable: Executable, seconds: float) -> None:
     _notify("fairlead_compiled", job=job, executable=executable, seconds=seconds)
+
+
+@contextlib.contextmanager
+def stage(name: str, detail: str = "") -> Iterator[None]:
+    """Time a stage of making a program, and say when it begins and ends."""
+    _notify("fairlead_stage_begins", stage=name, detail=detail)
+    with _stages.span(name, detail, stage_ends):
+        yield
+
+
+def stage_ends(span: Span) -> None:
+    _notify("fairlead_stage_ends", span=span)
 
 
 def report(report: Report) -> None:

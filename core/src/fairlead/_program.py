@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 import torch
 
+from fairlead import _hook_calls
 from fairlead._results import Outputs, checked
-from fairlead._stages import Stage, span
+from fairlead._stages import Stage
 from fairlead.backend import Executable, Refittable
 from fairlead.errors import FairleadError
 from fairlead.interpret import in_clean_thread, to_fx
@@ -249,7 +250,7 @@ class Program:
         statics = {i: args[i].detach() for i in self._watched}
         tail: list[Any] = list(plan.constants)
         if layout.setup is not None:
-            with span(Stage.constants, plan.graph.name):
+            with _hook_calls.stage(Stage.constants, plan.graph.name):
                 tail += [t.contiguous() for t in layout.setup(*args, *tail)]
         statics.update(enumerate(tail, start=len(args)))
         binding = _Binding(layout, key, statics)

@@ -6,7 +6,7 @@ import contextlib
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import ClassVar
 
 import msgspec
@@ -56,8 +56,8 @@ _within = _Within()
 
 
 @contextlib.contextmanager
-def span(stage: str, detail: str = "") -> Iterator[None]:
-    """Time what runs inside, also where it raises."""
+def span(stage: str, detail: str = "", ended: Callable[[Span], None] | None = None) -> Iterator[None]:
+    """Time what runs inside, also where it raises; ``ended`` is told."""
     _within.seconds.append(0.0)
     start, began = time.time(), time.perf_counter()
     try:
@@ -67,14 +67,19 @@ def span(stage: str, detail: str = "") -> Iterator[None]:
         inner = _within.seconds.pop()
         if _within.seconds:
             _within.seconds[-1] += seconds
-        _spans.append(Span(stage, start, seconds, max(seconds - inner, 0.0), detail, threading.get_ident()))
+        found = Span(stage, start, seconds, max(seconds - inner, 0.0), detail, threading.get_ident())
+        _spans.append(found)
+        if ended is not None:
+            ended(found)
 
 
-def note(stage: str, start: float, inner: str) -> None:
+def note(stage: str, start: float, inner: str) -> Span:
     """A span from ``start``, in seconds since the epoch, to now; the spans ``inner`` since then are within it."""
     seconds = time.time() - start
     inside = sum(s.seconds for s in since(start) if s.stage == inner)
-    _spans.append(Span(stage, start, seconds, max(seconds - inside, 0.0), "", threading.get_ident()))
+    found = Span(stage, start, seconds, max(seconds - inside, 0.0), "", threading.get_ident())
+    _spans.append(found)
+    return found
 
 
 def own_seconds(spans: Iterable[Span]) -> dict[str, float]:

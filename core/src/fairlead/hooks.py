@@ -25,6 +25,7 @@ import msgspec
 import pluggy
 
 from fairlead._plugins import CORE, PluginInfo, PluginManager
+from fairlead._stages import Span
 from fairlead.backend import Backend, Executable, Options
 from fairlead.ir import Graph, Location
 
@@ -125,6 +126,17 @@ class Hooks:
     @_hookspec
     def fairlead_compiled(self, job: CompileJob, executable: Executable, seconds: float) -> None:
         """A Part was made runnable; ``seconds`` is the wall-clock time that `fairlead_compile` took."""
+
+    @_hookspec
+    def fairlead_stage_begins(self, stage: str, detail: str) -> None:
+        """A stage of making a program begins in this thread; ``detail`` is the graph, and the backend that compiles it.
+
+        The stages are those of `fairlead.explanation.Stage`.
+        """
+
+    @_hookspec
+    def fairlead_stage_ends(self, span: Span) -> None:
+        """A stage has ended, also where it raised. Of Dynamo's stage nothing but the end is told."""
 
     @_hookspec
     def fairlead_report(self, report: Report) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import msgspec
 import torch
 
+from fairlead import _hook_calls
 from fairlead._capture import _torch
 from fairlead._capture._corrections import correct_types
 from fairlead._capture._fx import graph_of
@@ -18,7 +19,7 @@ from fairlead._capture._lazy_bits import may_be_lazy, resolving
 from fairlead._capture._order import Arrangement, arranged
 from fairlead._capture._torch import InputSource, input_sources
 from fairlead._capture._types import Uncapturable
-from fairlead._stages import Stage, span
+from fairlead._stages import Stage
 from fairlead.ir import Graph, Kind, Output, Role, Value
 
 __all__ = ["Arrangement", "Captured", "InputSource", "Sink", "capture", "input_sources"]
@@ -58,7 +59,7 @@ class Sink(Protocol):
 def capture(gm: torch.fx.GraphModule, inputs: Sequence[Any], sink: Sink) -> Callable[..., Any]:
     """Compile a Dynamo graph through AOTAutograd; each functional graph that comes out goes to the sink."""
     reader = _Capture(gm, inputs, sink)
-    with span(Stage.autograd):
+    with _hook_calls.stage(Stage.autograd):
         return _torch.aot_compile(
             gm, inputs, forward=reader.forward, backward=reader.backward, inference=reader.inference
         )
@@ -107,7 +108,7 @@ class _Capture:
         self, gm: torch.fx.GraphModule, kind: Kind, roles: Sequence[tuple[Role, str]], twins: Mapping[int, int] = {}
     ) -> Callable[[list[Any]], Any]:
         try:
-            with span(Stage.capture, str(kind)):
+            with _hook_calls.stage(Stage.capture, str(kind)):
                 read = graph_of(gm, str(kind), kind, roles)
                 graph = correct_types(msgspec.structs.replace(read.graph, outputs=_with_roles(read.graph)))
                 fit = arranged(graph, twins, self._forward if kind is Kind.backward else ())

@@ -18,6 +18,7 @@ from torch._dynamo import output_graph, utils
 from torch._dynamo.callback import callback_handler
 from torch._guards import CompileContext
 
+from fairlead import _hook_calls
 from fairlead._stages import Stage, note
 from fairlead.explanation import Break, Frame, Guard, Line, Recompilation
 
@@ -205,4 +206,4 @@ _started: list[float] = []
 
 def _frame_ended(*_: Any) -> None:
     while _started:
-        note(Stage.dynamo, _started.pop(), inner=Stage.autograd)
+        _hook_calls.stage_ends(note(Stage.dynamo, _started.pop(), inner=Stage.autograd))
