@@ -2,17 +2,17 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-BACKENDS := backends/onnx backends/inductor backends/onnxrt backends/openvino backends/openxla backends/ipex backends/cudagraphs
+BACKENDS := backends/onnx backends/inductor backends/onnxrt backends/openvino backends/openxla backends/ipex backends/tvm backends/cudagraphs
 PLUGINS := plugins/trace
 WHEELS := core $(BACKENDS) $(PLUGINS) conformance
 MODELS ?= bert resnet50
 LEVEL ?= L4
 SEED ?=
-JUDGED := eager inductor onnxrt openvino openxla ipex
+JUDGED := eager inductor onnxrt openvino openxla ipex tvm
 REACHED := eager onnxrt openvino openxla ipex
 ON_GPU := eager inductor cudagraphs
 DEVICE ?= cpu
-SAMPLED := inductor
+SAMPLED := inductor tvm
 TIMED := conformance/tests/run# workers that must not be late: these tests have the machine to themselves
 SAMPLE := 8/16
 

@@ -25,11 +25,12 @@ CHOICES: list[tuple[str, dict[str, Any]]] = [
     ("openvino", {"streams": 2}),
     ("openxla", {"threads": "one"}),
     ("ipex", {"finite": True}),
+    ("tvm", {"threads": "one"}),
 ]
 """An option of each backend, other than its default."""
 
 
-@pytest.fixture(params=["eager", "onnxrt", "openvino", "openxla", "ipex"])
+@pytest.fixture(params=["eager", "onnxrt", "openvino", "openxla", "ipex", "tvm"])
 def backend(request: pytest.FixtureRequest) -> Backend[Any]:
     return registry.ready(request.param)
 

@@ -12,7 +12,7 @@ from fairlead.ir import DimExpr, DType, Graph, Input, Kind, Node, Output, Scalar
 from fairlead.registry import registry
 
 
-@pytest.fixture(params=["onnxrt", "openvino", "openxla", "ipex"])
+@pytest.fixture(params=["onnxrt", "openvino", "openxla", "ipex", "tvm"])
 def backend(request: pytest.FixtureRequest) -> Backend:
     return registry.ready(request.param)
 

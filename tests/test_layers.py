@@ -41,6 +41,7 @@ SDKS = {
     "openvino": ("openvino", "onnx_ir"),
     "openxla": ("jax", "jaxlib"),
     "ipex": ("torch",),
+    "tvm": ("tvm", "tvm_ffi"),
     "cudagraphs": ("torch",),
     "onnx": ("onnx_ir",),
 }

@@ -22,6 +22,7 @@ WHEELS = (
     "backends/openvino",
     "backends/openxla",
     "backends/ipex",
+    "backends/tvm",
     "backends/cudagraphs",
 )
 NEEDS = ("numpy", "transformers", "onnxruntime", "onnx-ir", "openvino", "jax", "pytest", "hypothesis", "expecttest",

@@ -29,7 +29,7 @@ def test_torch_compile_finds_the_backend_without_importing_fairlead(how: dict[st
     assert out.stdout.split("\n")[0] == "[3.0, 3.0] True"
 
 
-@pytest.mark.parametrize("name", ["onnxrt", "openvino", "openxla", "ipex", "inductor"])
+@pytest.mark.parametrize("name", ["onnxrt", "openvino", "openxla", "ipex", "tvm", "inductor"])
 def test_torch_compile_knows_every_wheel_by_name(name: str) -> None:
     assert f"fairlead-{name}" in torch._dynamo.list_backends()
 

@@ -67,7 +67,7 @@ def test_dropout_drops_the_right_share_and_something_else_each_time(backend: str
     assert not torch.equal(first, second)
 
 
-@pytest.mark.parametrize("name", ["eager", "onnxrt", "openvino", "openxla"])
+@pytest.mark.parametrize("name", ["eager", "onnxrt", "openvino", "openxla", "tvm"])
 def test_dropout_masks_are_eagers_under_the_same_seed(name: str) -> None:
     dropout = torch.nn.Dropout(0.3).train()
     compiled = fairlead.compile(dropout, backend=name)

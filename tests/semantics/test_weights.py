@@ -99,7 +99,7 @@ def test_layers_that_share_code_keep_their_own_weights(backend: str) -> None:
                 torch.testing.assert_close(mine(x), theirs(x))
 
 
-@pytest.mark.parametrize("name", ["onnxrt", "openvino", "openxla", "ipex"])
+@pytest.mark.parametrize("name", ["onnxrt", "openvino", "openxla", "ipex", "tvm"])
 def test_weights_that_change_at_every_call_become_inputs(name: str, caplog: pytest.LogCaptureFixture) -> None:
     model = Mlp().eval()
     compiled = fairlead.compile(model, backend=name)
@@ -111,7 +111,7 @@ def test_weights_that_change_at_every_call_become_inputs(name: str, caplog: pyte
     assert caplog.text.count("change at nearly every call") == 1
 
 
-@pytest.mark.parametrize("name", ["eager", "onnxrt", "openvino", "openxla", "ipex"])
+@pytest.mark.parametrize("name", ["eager", "onnxrt", "openvino", "openxla", "ipex", "tvm"])
 def test_the_weights_die_with_the_model(name: str) -> None:
     model = Mlp().eval()
     compiled = fairlead.compile(model, backend=name)

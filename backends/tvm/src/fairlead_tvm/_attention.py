@@ -1,0 +1,141 @@
+"""Rules of scaled dot-product attention, on whole matrices of scores."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from fairlead.ir import DType, Node
+from fairlead_tvm import _tvm as t
+from fairlead_tvm._arrays import Array, Computed, Index, Shape, Strided
+from fairlead_tvm._call import Call
+from fairlead_tvm._functions import exp, log
+from fairlead_tvm._gemm import Product
+from fairlead_tvm._kernel import Kernel
+from fairlead_tvm._numbers import constant
+from fairlead_tvm._rows import Row, each_row
+from fairlead_tvm._rules import Unless, rule
+from fairlead_tvm._tvm import Expr
+from fairlead_tvm._views import permuted, reshaped
+
+__all__: list[str] = []
+
+
+def _unless(dropout: int, query: int) -> Unless:
+    def unless(node: Node) -> str | None:
+        if node.args[dropout] != 0:
+            return "attention that draws its dropout itself"
+        given = [node.args[i].tensor for i in (query, query + 1)]  # type: ignore[union-attr]
+        if given[0].dtype in (DType.f16, DType.bf16):
+            return "products of halves are torch's: this processor's instructions for them are not TVM's"
+        if given[0].shape[:-2] != given[1].shape[:-2]:
+            return "attention with shared heads"
+        return None
+
+    return unless
+
+
+def _matmul(x: Strided, y: Strided) -> Array:
+    return Product(x, y, (*x.shape[:-1], y.shape[-1]), x.dtype, panels=False).array
+
+
+def _turned(c: Call, x: Array) -> Strided:
+    order = (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2)
+    return c.stored(permuted(c.program, c.stored(x), order))
+
+
+def _scores(c: Call, query: Array, key: Array, mask: Array | None, causal: bool, scale: float) -> Strided:
+    scores = _matmul(c.stored(query), _turned(c, key))
+    scores = c.map(lambda s, n: s * n, scores, constant(scale, query.dtype))
+    if mask is not None:
+        scores = c.map(lambda s, m: s + m, scores, mask)
+    if causal:
+        scores = c.map(lambda s, keep: t.select(keep, s, t.const(-math.inf, query.dtype)), scores, _lower(scores.shape))
+    return c.stored(scores)
+
+
+def _lower(shape: Shape) -> Array:
+    """Whether a column is none that comes after the row."""
+
+    def element(k: Kernel, index: Index) -> Expr:
+        row, column = (t.const(i, DType.i64) if isinstance(i, int) else i for i in index[-2:])
+        return column <= row
+
+    return Computed(shape, DType.bool, element, cost=0)
+
+
+@rule("nn.scaled_dot_product_attention", unless=_unless(4, 0))
+def attention(
+    c: Call, query: Array, key: Array, value: Array, mask: Array | None, dropout: float, causal: bool, scale: float
+) -> tuple[Array, Array | None]:
+    """Rows that the mask shuts out altogether are zero, and so is their logsumexp."""
+    scores = _scores(c, query, key, mask, causal, scale)
+    dtype = scores.dtype
+
+    def weigh(k: Kernel, out: Strided, row: Row) -> None:
+        values, peak, total = _row(k, row, scores, dtype)
+        share = k.named(t.const(1.0, dtype) / total, dtype)
+        row.each(lambda j: k.write(out, [*row.at, j], values[j] * share))
+        del peak
+
+    weights = c.program.kernel(
+        scores.shape, dtype, lambda k, out: each_row(k, out, dtype, lambda row: weigh(k, out, row))
+    )
+    out = _matmul(weights, c.stored(value))
+    return out, _logsumexp(c, scores) if c.wants(1) else None
+
+
+def _row(k: Kernel, row: Row, scores: Strided, dtype: DType) -> tuple[Any, Expr, Expr]:
+    """The exponentials of a row, less the largest score, and their sum."""
+    values = row.held(lambda j: k.element(scores, [*row.at, j]))
+    most = row.largest(lambda j: values[j])
+    peak = k.named(t.select(t.eq(most, t.const(-math.inf, dtype)), t.const(0.0, dtype), most), dtype)
+    row.each(lambda j: k.store(values, exp(k, values[j] - peak, dtype), j))
+    total = row.sum(lambda j: values[j])
+    return values, peak, k.named(t.select(t.eq(total, t.const(0.0, dtype)), t.const(1.0, dtype), total), dtype)
+
+
+def _logsumexp(c: Call, scores: Strided) -> Array:
+    dtype, shape = scores.dtype, scores.shape[:-1]
+
+    def write(k: Kernel, out: Strided) -> None:
+        def body(row: Row) -> None:
+            _, peak, total = _row(k, row, scores, dtype)
+            k.write(out, row.at, log(k, total, dtype) + peak)
+
+        each_row(k, scores, dtype, body)
+
+    return c.program.kernel(shape, dtype, write)
+
+
+@rule("nn.scaled_dot_product_attention_backward", unless=_unless(7, 1))
+def attention_backward(
+    c: Call,
+    grad: Array,
+    query: Array,
+    key: Array,
+    value: Array,
+    out: Array,
+    logsumexp: Array,
+    mask: Array | None,
+    dropout: float,
+    causal: bool,
+    scale: float,
+) -> tuple[Array, Array, Array]:
+    """Source: Dao et al. 2022, arXiv:2205.14135."""
+    from fairlead_tvm._reduce import reduced
+
+    grad, query, key, value = (c.stored(x) for x in (grad, query, key, value))
+    dtype = query.dtype
+    scores = _scores(c, query, key, mask, causal, scale)
+    total = reshaped(c.program, c.stored(logsumexp), (*scores.shape[:-1], 1))
+    weights = c.stored(c.kernel_map(lambda k, s, n: exp(k, s - n, dtype), scores, total, cost=20))
+    row = reduced(c.program, c.map(lambda g, o: g * o, grad, c.stored(out)), (grad.ndim - 1,), "sum")
+    of_weights = _matmul(grad, _turned(c, value))
+    number = constant(scale, dtype)
+    of_scores = c.stored(c.map(lambda p, w, r, n: w * (p - r) * n, of_weights, weights, row, number))
+    return (
+        _matmul(of_scores, key),
+        _matmul(_turned(c, of_scores), query),
+        _matmul(_turned(c, weights), grad),
+    )

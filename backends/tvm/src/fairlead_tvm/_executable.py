@@ -1,0 +1,98 @@
+"""Runs what TVM compiled: torch's memory for inputs, fresh outputs, a virtual machine for each thread."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.utils.dlpack import from_dlpack
+
+from fairlead.ir import DType, Graph, ScalarType, dims
+from fairlead_tvm import _tvm as t
+from fairlead_tvm._artifact import Stored, dumped, loaded
+from fairlead_tvm._layouts import input_layouts
+from fairlead_tvm._lower import size_names, write
+from fairlead_tvm._options import TVMOptions
+from fairlead_tvm._rules import wanted
+
+__all__ = ["TvmExecutable"]
+
+
+class TvmExecutable:
+    """A graph as TVM's program. ``baked`` are the inputs whose tensors it holds; ``stored`` is what `dump` gave."""
+
+    fresh_outputs = True
+
+    def __init__(
+        self,
+        graph: Graph,
+        options: TVMOptions,
+        constants: Mapping[int, torch.Tensor],
+        stored: bytes | None = None,
+    ) -> None:
+        self.baked = frozenset(constants)
+        self._graph = graph
+        self._layouts = input_layouts(graph, self.baked, wanted)
+        threads = 1 if options.threads == "one" else torch.get_num_threads()
+        self._program = _compiled(graph, self._layouts, threads) if stored is None else loaded(stored)
+        self._names = tuple(size_names(graph))
+        place = {index: at for at, index in enumerate(i for i in range(len(graph.inputs)) if i not in self.baked)}
+        self._sources = tuple((place[i], d) for i, d in size_names(graph).values())
+        self._tensors = tuple(i for i, item in enumerate(graph.inputs) if not isinstance(item.value.type, ScalarType))
+        self._places = tuple(place[i] for i in self._tensors if i in place)
+        self._halves = tuple(v.tensor.dtype is DType.bf16 for v in graph.output_values())
+        self._local = threading.local()
+        self.refit(constants)
+
+    def dump(self) -> bytes:
+        """The compiled program."""
+        return dumped(self._program)
+
+    def refit(self, constants: Mapping[int, torch.Tensor], /) -> None:
+        """Place new weights; what is compiled reads them as inputs."""
+        self._arrays = [a for i in self._tensors for a in self._place(i, constants.get(i))]
+
+    def _place(self, index: int, weight: torch.Tensor | None) -> list[torch.Tensor | None]:
+        """The arrays of an input; of one that is passed, none that is known yet."""
+        if weight is None:
+            return [None]
+        layouts = self._layouts[self._graph.inputs[index].value.id]
+        return [layout.array(_plain(weight.detach())) for layout in layouts]
+
+    def __call__(self, inputs: Sequence[Any], /) -> list[torch.Tensor]:
+        given = (inputs[at] for at in self._places)
+        arrays = [_plain(next(given)) if array is None else array for array in self._arrays]
+        sizes = [inputs[at] if dim is None else inputs[at].shape[dim] for at, dim in self._sources]
+        found = list(self._main()(*([t.sizes(sizes)] if sizes else ()), *arrays))
+        if not arrays:  # then TVM gives tensors of its own
+            found = [from_dlpack(r) for r in found]
+        results, checks = found[: len(self._program.shapes)], found[len(self._program.shapes) :]
+        for held, (error, text) in zip(checks, self._program.checks, strict=True):
+            if not held.item():
+                raise error(text)
+        env = dict(zip(self._names, sizes, strict=True))
+        shaped = [
+            r if shape is None else r.view([dims.evaluate(d, env) for d in shape])
+            for r, shape in zip(results, self._program.shapes, strict=True)
+        ]
+        return [r.view(torch.bfloat16) if half else r for r, half in zip(shaped, self._halves, strict=True)]
+
+    def _main(self) -> Callable[..., Sequence[Any]]:
+        """This thread's own machine: a machine has one stack."""
+        found: Callable[..., Sequence[Any]] | None = getattr(self._local, "main", None)
+        if found is None:
+            found = self._local.main = t.runner(self._program.program)
+        return found
+
+
+def _compiled(graph: Graph, layouts: Mapping[int, Any], threads: int) -> Stored:
+    written = write(graph, layouts, threads=threads)
+    return Stored(t.compiled(written.module), written.checks, written.shapes)
+
+
+def _plain(tensor: torch.Tensor) -> torch.Tensor:
+    """A tensor in order, as kernels read it: bf16 as the bits that they have."""
+    found = tensor.resolve_neg().contiguous()
+    return found.view(torch.int16) if found.dtype is torch.bfloat16 else found

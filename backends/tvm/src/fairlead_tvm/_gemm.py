@@ -1,0 +1,229 @@
+"""The template of matrix products: a tile of accumulators in registers, and the right factor in panels.
+
+A tile is as many rows of two vectors as there are registers for. It reads one element of each row of the left factor
+and one row of a panel at a time; what follows the product element by element is done while the tile is at hand.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable
+from typing import Any
+
+from fairlead.ir import DType, dims
+from fairlead.ir.dims import Dim
+from fairlead_tvm import _tvm as t
+from fairlead_tvm._arrays import Array, Computed, Index, Shape, Strided
+from fairlead_tvm._kernel import Kernel
+from fairlead_tvm._layouts import panel_width
+from fairlead_tvm._pointwise import unflattened
+from fairlead_tvm._program import Program
+from fairlead_tvm._tvm import SERIAL, UNROLLED, VECTOR, Buffer, Expr
+
+__all__ = ["Product", "Tile", "row_tile"]
+
+_ROWS = 112
+"""Rows of the left factor that are used again while they are in the second cache."""
+_CHEAP = 4
+
+
+def row_tile(rows: Dim) -> int:
+    """How many rows a tile has: as many as registers hold, and so that few are left over."""
+    most = 14 if t.vector_bytes() == 64 else 6
+    if not isinstance(rows, int):
+        return most
+    if rows <= most:
+        return max(rows, 1)
+    return max(range(most // 2, most + 1), key=lambda m: (m if rows % m == 0 else rows % m / 2, m))
+
+
+class Product:
+    """``a @ b`` where ``a`` is ``[..., rows, inner]``; ``b`` is ``[..., inner, columns]``, or panels of a weight.
+
+    With panels ``a`` is a matrix, whatever the shape of the product is.
+
+    The product is computed once it is known what follows it: `array` stands for it until then.
+    """
+
+    def __init__(self, a: Strided, b: Strided, shape: Shape, dtype: DType, *, panels: bool) -> None:
+        self._a, self._b, self._shape, self._panels = a, b, shape, panels
+        self._dtype = dtype
+        self._inner = a.shape[-1]
+        self.array: Array = Computed(shape, dtype, self._element, 1, frozenset([self]))
+
+    def _element(self, k: Kernel, index: Index) -> Expr:
+        return k.products[id(self)](index)
+
+    def emit(self, program: Program, result: Array) -> Strided:
+        """Compute ``result``, whose elements are functions of those of the product at the same index."""
+        *lead, columns = self._shape
+        batch: Shape = () if self._panels else tuple(lead[:-1])
+        rows = dims.product(lead) if self._panels else lead[-1]
+
+        def write(k: Kernel, out: Strided) -> None:
+            work = k.size(dims.product((*batch, rows, columns, self._inner)))
+            with contextlib.ExitStack() as loops:
+                at = [loops.enter_context(k.shared(k.size(d), work)) for d in batch]
+                panel = self._panel(k, at, columns, work)
+                row = self._row(k, at, tuple(lead))
+                tile = Tile(k, rows, columns, self._inner, self._dtype, panel[0])
+                tile.write(
+                    left=lambda i, kk: k.element(self._a, [*at, i, kk]),
+                    right=panel[1],
+                    row=row,
+                    done=lambda place, j, value: self._finish(k, out, result, [*place, j], value),
+                    cheap=result.cost <= _CHEAP,
+                    work=work,
+                )
+
+        return program.kernel(result.shape, result.dtype, write)
+
+    def _row(self, k: Kernel, at: list[Any], lead: Shape) -> Callable[[Any], list[Any]]:
+        """The index of a row of the product, which is worked out once for the row."""
+        if not self._panels:
+            return lambda i: [*at, i]
+        if all(isinstance(d, int) for d in lead):
+            return lambda i: unflattened(k, i, lead)
+        return lambda i: [k.settled(place) for place in unflattened(k, k.settled(i), lead)]
+
+    def _finish(self, k: Kernel, out: Strided, result: Array, index: list[Any], value: Expr) -> None:
+        k.products[id(self)] = lambda _: value
+        k.write(out, index, k.element(result, index))
+
+    def _panel(self, k: Kernel, at: list[Any], columns: Dim, work: Any) -> tuple[int, Callable[[Any, Any, Any], Expr]]:
+        """The width of panels, and their element of panel, row and lane; packed here where ``b`` is no weight."""
+        if self._panels:
+            return panel_width(), lambda jo, kk, j: k.element(self._b, [jo, kk, j])
+        width = panel_width() * 4 // max(self._dtype.itemsize, 4)
+        if isinstance(columns, int):
+            width = min(width, max(8, 1 << math.ceil(math.log2(max(columns, 1)))))
+        packed = pack(k, self._b, at, width, work)
+        return width, lambda jo, kk, j: packed[jo, kk, j]
+
+
+def pack(k: Kernel, b: Strided, at: list[Any], width: int, work: Any) -> Buffer:
+    """``b[at]`` as panels: ``[columns // width, inner, width]``; what is beyond the last column repeats it."""
+    inner, columns = k.size(b.shape[-2]), k.size(b.shape[-1])
+    count = (columns + (width - 1)) // width
+    packed = k.local((count, inner, width), b.dtype)
+    along = b.strides[-1] == 1
+    whole = isinstance(columns, int) and columns % width == 0
+
+    def read(jo: Any, kk: Any, j: Any, *, clamped: bool) -> Expr:
+        place = jo * width + j
+        if clamped:
+            place = t.minimum(_expr(place), _expr(columns - 1))
+        return k.element(b, [*at, kk, place])
+
+    def copy(jo: Any, *, clamped: bool) -> None:
+        if along and not clamped:
+            with k.loop(inner) as kk, k.loop(width, VECTOR) as j:
+                k.store(packed, read(jo, kk, j, clamped=False), jo, kk, j)
+            return
+        with k.loop(width) as j, k.loop(inner) as kk:
+            k.store(packed, read(jo, kk, j, clamped=clamped), jo, kk, j)
+
+    with k.shared(columns // width, work) as jo:
+        copy(jo, clamped=False)
+    if not whole:
+        with k.when(_expr(columns % width) > _expr(0)):
+            copy(columns // width, clamped=True)
+    return packed
+
+
+def _expr(value: Any) -> Expr:
+    return t.const(value, DType.i64) if isinstance(value, int) else value
+
+
+class Tile:
+    """The loops of one product: blocks of rows, panels, tiles of rows, and the inner dimension."""
+
+    def __init__(self, k: Kernel, rows: Dim, columns: Dim, inner: Dim, dtype: DType, width: int) -> None:
+        self.k, self.width, self.dtype = k, width, dtype
+        self.rows, self.columns, self.inner = rows, columns, k.size(inner)
+        self.tile = row_tile(rows)
+
+    def write(
+        self,
+        left: Callable[[Any, Any], Expr],
+        right: Callable[[Any, Any, Any], Expr],
+        row: Callable[[Any], list[Any]],
+        done: Callable[[list[Any], Any, Expr], None],
+        *,
+        cheap: bool,
+        work: Any,
+    ) -> None:
+        """``left`` and ``right`` read the factors; ``done`` takes an element with its column and what ``row`` is."""
+        self._left, self._right, self._row, self._done, self._is_cheap = left, right, row, done, cheap
+        k = self.k
+        rows, columns = k.size(self.rows), k.size(self.columns)
+        panels = (columns + (self.width - 1)) // self.width
+        tiles = rows // self.tile
+        group = min(max(_ROWS // self.tile, 1), tiles) if isinstance(tiles, int) else _ROWS // self.tile
+        if isinstance(tiles, int) and tiles and tiles % group:
+            group = next(g for g in range(group, 0, -1) if tiles % g == 0)
+        blocks, left_over = (tiles // group, 0) if group else (0, 0)
+        if not isinstance(tiles, int):
+            left_over = tiles % group
+        with k.shared(blocks * panels, work) as task:
+            block, jo = task // panels, task % panels
+            with k.loop(group) as i:
+                self._tile((block * group + i) * self.tile, jo, self.tile)
+        if not isinstance(left_over, int):
+            with k.shared(panels, work) as jo, k.loop(left_over) as i:
+                self._tile((blocks * group + i) * self.tile, jo, self.tile)
+        rest = rows % self.tile
+        if isinstance(rest, int) and rest == 0:
+            return
+        with k.shared(panels, work) as jo:
+            if isinstance(rest, int):
+                self._tile(tiles * self.tile, jo, rest)
+            else:
+                with k.when(rest > _expr(0)):
+                    self._tile(tiles * self.tile, jo, self.tile, last=rows)
+
+    def _tile(self, first: Any, jo: Any, rows: int, *, last: Expr | None = None) -> None:
+        """One tile; with ``last``, the rows from there on are computed again from the last one and not stored."""
+        k, width = self.k, self.width
+        sums = k.local((rows, width), self.dtype)
+
+        def row(i: Any) -> Any:
+            return first + i if last is None else t.minimum(_expr(first + i), last - 1)
+
+        with k.loop(rows, UNROLLED) as i, k.loop(width, VECTOR) as j:
+            k.store(sums, k.number(0, self.dtype), i, j)
+        with k.loop(self.inner) as kk, k.loop(rows, UNROLLED) as i, k.loop(width, VECTOR) as j:
+            k.store(sums, sums[_expr(i), j] + self._left(row(i), kk) * self._right(jo, kk, j), i, j)
+        columns = k.size(self.columns)
+        whole = isinstance(columns, int) and columns % width == 0
+        if whole and last is None and self._is_cheap:
+            self._store(sums, first, jo, rows, width, UNROLLED)
+            return
+        held = k.local((rows, width), self.dtype)  # a tile that is read by computed indices is none of registers
+        with k.loop(rows, UNROLLED) as i, k.loop(width, VECTOR) as j:
+            k.store(held, sums[_expr(i), j], i, j)
+        stop = rows if last is None else t.minimum(last - first, _expr(rows))
+        if whole:
+            self._store(held, first, jo, stop, width, SERIAL)
+            return
+        is_whole = _expr(jo + 1) * width <= columns
+        with k.when(is_whole):
+            self._store(held, first, jo, stop, width, SERIAL)
+        with k.when(t.negate(is_whole)):
+            self._store(held, first, jo, stop, columns % width, SERIAL, vector=False)
+
+    def _store(
+        self, sums: Buffer, first: Any, jo: Any, rows: Any, width: Any, kind: int, *, vector: bool = True
+    ) -> None:
+        k = self.k
+        with k.loop(rows, kind) as i:
+            place = self._row(first + i)
+            if not vector:
+                with k.loop(width) as j:
+                    self._done(place, jo * self.width + j, sums[_expr(i), _expr(j)])
+                return
+            step = min(width, t.vector_bytes() // 4)
+            with k.loop(width // step, kind) as o, k.loop(step, VECTOR) as j:
+                lane = o * step + j
+                self._done(place, jo * self.width + lane, sums[_expr(i), lane])

@@ -1,0 +1,65 @@
+"""Whether the rules write a node: a look-up, and what each rule says that it declines."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+
+from fairlead.backend import Level, Support
+from fairlead.ir import DType, Graph, Node, ScalarType, TensorType, Value, opset
+from fairlead_tvm._rules import rules
+
+__all__ = ["declines", "supports"]
+
+_DECLINED = {
+    "aten.as_strided.default": "as_strided reads memory, whose beginning the node does not say",
+    "aten.as_strided_scatter.default": "as_strided_scatter writes memory, whose beginning the node does not say",
+}
+_DATA_DEPENDENT = frozenset(
+    f"aten.{name}"
+    for name in (
+        "nonzero.default", "masked_select.default", "unique_consecutive.default", "unique_dim.default",
+        "_unique2.default", "_local_scalar_dense.default", "bincount.default",
+    )
+)  # fmt: skip
+
+
+def supports(node: Node) -> Support:
+    """Whether the rules can write this node exactly. A pure function of the node."""
+    entry = rules().get(node.op)
+    if entry is None:
+        return _without_rule(node.op)
+    if (count := _parameters(node.op)) not in (None, len(node.args)):
+        return Support.no(f"{node.op} with {len(node.args)} arguments, not {count}")
+    if any(d.is_complex for d in _dtypes(node)):
+        return Support.no("complex numbers")
+    reason = entry.unless(node) if entry.unless is not None else None
+    return Support.yes() if reason is None else Support.no(reason)
+
+
+def declines(graph: Graph) -> str | None:
+    """Why a graph is better run by others."""
+    return None
+
+
+def _without_rule(op: str) -> Support:
+    if op in _DECLINED:
+        return Support.no(_DECLINED[op])
+    if op in _DATA_DEPENDENT:
+        return Support.no("the size of the result depends on the values of the operand")
+    return Support.no(f"{op} has no rule for TVM", Level.PLANNED)
+
+
+@functools.cache
+def _parameters(op: str) -> int | None:
+    """How many arguments a node of the op takes; None for an op that is not in the opset."""
+    spec = opset.spec(op)
+    return None if spec is None else len(opset.signature(spec.signature).parameters)
+
+
+def _dtypes(node: Node) -> Iterator[DType]:
+    values: list[Value] = [*node.operands(), *(r for r in node.results if r is not None)]
+    for value in values:
+        match value.type:
+            case TensorType(dtype=dtype) | ScalarType(dtype=dtype):
+                yield dtype

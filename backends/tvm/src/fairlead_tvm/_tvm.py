@@ -1,0 +1,343 @@
+"""Everything that this wheel takes from TVM 0.27: expressions, loops, kernels, compiling, storing and running.
+
+TVM renames what it has from release to release; nothing else in this wheel imports it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import torch
+import tvm
+import tvm_ffi
+from tvm import relax, tirx
+from tvm.tirx import compilation_pipeline
+from tvm.tirx.stmt import ForKind
+
+from fairlead.ir import DType
+
+__all__ = [
+    "Buffer", "Expr", "Loop", "Module", "PARALLEL", "SERIAL", "Stmt", "UNROLLED", "VECTOR", "abs_", "all_of", "alloc",
+    "any_of", "as_bits", "bind", "buffer", "call", "cast", "compiled", "const", "differ", "eq", "extern", "flat_view",
+    "guarded",
+    "index", "invert", "is_constant", "kernel", "loaded", "loop", "maximum", "minimum", "narrowed", "ne", "negate",
+    "rounded_to_bf16", "runner", "select", "sequence", "size_var", "sizes", "store", "stored", "truncated",
+    "type_name", "variable", "vector_bytes", "widened",
+]  # fmt: skip
+
+Expr: TypeAlias = Any
+"""A scalar of TensorIR; Python's operators make further ones."""
+Stmt: TypeAlias = Any
+Buffer: TypeAlias = Any
+Loop: TypeAlias = int
+
+SERIAL: Loop = ForKind.SERIAL
+PARALLEL: Loop = ForKind.PARALLEL
+VECTOR: Loop = ForKind.VECTORIZED
+UNROLLED: Loop = ForKind.UNROLLED
+
+_PIPELINE = "fairlead"
+
+
+def type_name(dtype: DType) -> str:
+    """What TVM calls the type of an element in a kernel: bf16 is f32 there, since TVM's own is not right in views."""
+    return "float32" if dtype is DType.bf16 else dtype.long_name
+
+
+def _memory_type(dtype: DType) -> str:
+    """What TVM calls the type of an element in memory."""
+    return "int16" if dtype is DType.bf16 else dtype.long_name
+
+
+def widened(bits: Expr) -> Expr:
+    """The f32 of which a bf16 has the upper half."""
+    return tirx.reinterpret("float32", tirx.Cast("int32", bits) << tirx.const(16, "int32"))
+
+
+def narrowed(x: Expr) -> Expr:
+    """The upper half of an f32 that `rounded_to_bf16` gave."""
+    return tirx.Cast("int16", tirx.reinterpret("int32", x) >> tirx.const(16, "int32"))
+
+
+def rounded_to_bf16(x: Expr) -> Expr:
+    """The nearest f32 that is a bf16, the even one of two; a NaN stays one."""
+    bits = tirx.reinterpret("int32", x)
+    odd = (bits >> tirx.const(16, "int32")) & tirx.const(1, "int32")
+    near = (bits + tirx.const(0x7FFF, "int32") + odd) & tirx.const(-0x10000, "int32")
+    return tirx.Select(eq(x, x), tirx.reinterpret("float32", near), tirx.const(float("nan"), "float32"))
+
+
+def const(value: Any, dtype: DType) -> Expr:
+    """A number. Integers keep the bits that fit, as C++ converts them."""
+    if dtype is DType.bool:
+        return tirx.const(bool(value), "bool")
+    if dtype.is_integer:
+        bits = 8 * dtype.itemsize
+        value = int(value) % (1 << bits)
+        signed = dtype.value[0] == "i" and value >= 1 << (bits - 1)
+        return tirx.const(value - (1 << bits) if signed else value, type_name(dtype))
+    if dtype is DType.bf16:
+        value = torch.tensor(float(value), device="cpu").bfloat16()
+    return tirx.const(float(value), type_name(dtype))
+
+
+def is_constant(x: Expr) -> bool:
+    """Whether an expression is a number."""
+    return isinstance(x, tirx.IntImm | tirx.FloatImm)
+
+
+def cast(x: Expr, dtype: DType) -> Expr:
+    """The machine's own conversion; a float that is beyond an integer gives any of its values."""
+    return tirx.Cast(type_name(dtype), x)
+
+
+def as_bits(x: Expr, dtype: DType) -> Expr:
+    """The same bits as another type of the same size."""
+    return tirx.reinterpret(type_name(dtype), x)
+
+
+def select(condition: Expr, yes: Expr, no: Expr) -> Expr:
+    """One of two values, both of which are computed."""
+    return tirx.Select(condition, yes, no)
+
+
+def eq(x: Expr, y: Expr) -> Expr:
+    """``x == y``, as an expression also where both are the same."""
+    return tirx.EQ(x, y)
+
+
+def ne(x: Expr, y: Expr) -> Expr:
+    """``x != y``, true of a NaN too: TVM's own is false of it."""
+    return tirx.Not(tirx.EQ(x, y))
+
+
+def all_of(x: Expr, y: Expr) -> Expr:
+    return tirx.And(x, y)
+
+
+def any_of(x: Expr, y: Expr) -> Expr:
+    return tirx.Or(x, y)
+
+
+def differ(x: Expr, y: Expr) -> Expr:
+    """Exclusive or of booleans, which TVM does not compare."""
+    return tirx.Or(tirx.And(x, tirx.Not(y)), tirx.And(tirx.Not(x), y))
+
+
+def negate(x: Expr) -> Expr:
+    """``not x`` of a boolean."""
+    return tirx.Not(x)
+
+
+def invert(x: Expr) -> Expr:
+    """``~x`` of an integer."""
+    return ~x
+
+
+def minimum(x: Expr, y: Expr) -> Expr:
+    return tirx.Min(x, y)
+
+
+def maximum(x: Expr, y: Expr) -> Expr:
+    return tirx.Max(x, y)
+
+
+def truncated(x: Expr, y: Expr, *, rest: bool = False) -> Expr:
+    """The quotient of integers, cut off towards zero, or what it leaves."""
+    return tirx.Mod(x, y) if rest else tirx.Div(x, y)
+
+
+def abs_(x: Expr) -> Expr:
+    return tirx.abs(x)
+
+
+def call(name: str, x: Expr) -> Expr:
+    """A function that LLVM has for vectors too: floor, ceil, trunc, sqrt, exp, log, sin, cos."""
+    return getattr(tirx, name)(x)
+
+
+def extern(name: str, dtype: DType, *args: Expr) -> Expr:
+    """A function of the C library, of scalars: in a vector loop TVM would call it for the first element only."""
+    return tirx.call_pure_extern(type_name(dtype), name, *args)
+
+
+def variable(name: str, dtype: DType) -> Expr:
+    return tirx.Var(name, type_name(dtype))
+
+
+def size_var(name: str) -> Expr:
+    """A size that is known only at the call."""
+    return tirx.Var(name, "int64")
+
+
+def bind(var: Expr, value: Expr) -> Stmt:
+    return tirx.Bind(var, value)
+
+
+def loop(i: Expr, extent: Expr | int, body: Stmt, kind: Loop) -> Stmt:
+    """``for i in range(extent): body``."""
+    return tirx.For(i, index(0), index(extent), kind, body)
+
+
+def index(value: Expr | int) -> Expr:
+    """A place or a size as an expression."""
+    return tirx.const(value, "int64") if isinstance(value, int) else value
+
+
+def sequence(statements: Sequence[Stmt]) -> Stmt:
+    return statements[0] if len(statements) == 1 else tirx.SeqStmt(list(statements))
+
+
+def store(target: Buffer, value: Expr, *indices: Expr | int) -> Stmt:
+    return tirx.BufferStore(target, value, [index(i) for i in indices])
+
+
+def guarded(condition: Expr, then: Stmt, otherwise: Stmt | None = None) -> Stmt:
+    return tirx.IfThenElse(condition, then, otherwise)
+
+
+def buffer(name: str, shape: Sequence[Expr | int], dtype: DType, *, aligned: bool = False) -> Buffer:
+    """Memory of a tensor that is passed, or, where it is aligned, that `alloc` makes."""
+    alignment = 64 if aligned else dtype.itemsize
+    return tirx.decl_buffer([index(d) for d in shape], _memory_type(dtype), name, data_alignment=alignment)
+
+
+def flat_view(whole: Buffer, count: Expr | int, dtype: DType) -> tuple[Buffer, Stmt]:
+    """The same memory as a vector, and the statement that declares it."""
+    view = tirx.decl_buffer(
+        [index(count)], _memory_type(dtype), f"{whole.name}_flat", data=whole.data, data_alignment=dtype.itemsize
+    )
+    return view, tirx.DeclBuffer(view, data=whole.data)
+
+
+def alloc(local: Buffer) -> Stmt:
+    return tirx.AllocBuffer(local)
+
+
+def kernel(parameters: Sequence[Expr], body: Stmt) -> Any:
+    """A function of buffers and sizes, the last of which it writes; none of them overlap."""
+    return tirx.PrimFunc(list(parameters), body).with_attr({"tirx.noalias": True})
+
+
+class Module:
+    """A Relax function under construction, with the kernels that it calls."""
+
+    def __init__(self) -> None:
+        self._builder = relax.BlockBuilder()
+        self._kernels = 0
+
+    @staticmethod
+    def parameter(name: str, shape: Sequence[Expr | int], dtype: DType) -> Any:
+        return relax.Var(name, relax.TensorType([index(d) for d in shape], _memory_type(dtype)))
+
+    @staticmethod
+    def sizes(symbols: Sequence[Expr]) -> Any:
+        """The parameter that carries the values of symbols."""
+        return relax.Var("sizes", relax.ShapeType(list(symbols)))
+
+    @contextlib.contextmanager
+    def function(self, parameters: Sequence[Any], outputs: list[Any]) -> Iterator[None]:
+        """The body of ``main``; ``outputs`` is filled within."""
+        with self._builder.function("main", list(parameters)):
+            with self._builder.dataflow():
+                yield
+                results = self._builder.emit_output(relax.Tuple(outputs))
+            self._builder.emit_func_output(results)
+
+    def call(self, function: Any, args: Sequence[Any], shape: Sequence[Expr | int], dtype: DType) -> Any:
+        """What a kernel writes, given its other arguments."""
+        self._kernels += 1
+        name = self._builder.add_func(function, f"kernel_{self._kernels}")
+        out = relax.TensorType([index(d) for d in shape], _memory_type(dtype))
+        return self._builder.emit(relax.call_tir(name, list(args), out_ty=out))
+
+    def finished(self) -> Any:
+        return self._builder.get()
+
+
+@functools.cache
+def _target() -> Any:
+    return tvm.target.Target({"kind": "llvm", "mcpu": tvm.target.codegen.llvm_get_system_cpu()})
+
+
+@functools.cache
+def vector_bytes() -> int:
+    """The width of the processor's vectors that are worth using."""
+    with _target():
+        features = tvm.target.codegen.llvm_get_cpu_features()
+    return 64 if "avx512f" in features else 32 if "avx2" in features else 16
+
+
+@functools.cache
+def _pipeline() -> str:
+    """The passes below loops, without those that simplify: to TVM ``x - x`` is 0 and ``x == x`` true, of a NaN too."""
+    transform = tirx.transform
+    lower = (
+        transform.FlattenBuffer(), transform.VectorizeLoop(True),
+        transform.UnrollLoop(), transform.VerifyMemory(), transform.AnnotateEntryFunc(), transform.SplitHostDevice(),
+        transform.MakePackedAPI(),
+    )  # fmt: skip
+    finish = (transform.LowerTVMBuiltin(), transform.LowerIntrin())
+    passes = (
+        tvm.transform.Sequential(list(lower)),
+        lambda: tvm.transform.Sequential(list(finish)),
+        compilation_pipeline.finalize_device_passes,
+    )
+    compilation_pipeline.register_tir_pipeline(_PIPELINE, lambda: passes)
+    return _PIPELINE
+
+
+def compiled(module: Any) -> Any:
+    """The module as machine code, for this processor."""
+    transform = relax.transform
+    passes = tvm.transform.Sequential(
+        [
+            transform.ToNonDataflow(), transform.RemovePurityChecking(), transform.CallTIRRewrite(),
+            transform.StaticPlanBlockMemory(), transform.LowerAllocTensor(), transform.KillAfterLastUse(),
+            transform.LowerRuntimeBuiltin(), transform.ComputePrimValue(), transform.VMShapeLower(),
+            transform.AttachGlobalSymbol(),
+        ]
+    )  # fmt: skip
+    with _target():
+        return relax.build(passes(module), target=_target(), relax_pipeline=None, tir_pipeline=_pipeline()).mod
+
+
+def runner(program: Any) -> Callable[..., Sequence[Any]]:
+    """``main`` of a program, to be called by one thread at a time."""
+    machine = relax.VirtualMachine(program, tvm.cpu())
+    found: Callable[..., Sequence[Any]] = machine["main"]
+    return found
+
+
+def sizes(values: Sequence[int]) -> Any:
+    """The argument for `Module.sizes`."""
+    return tvm_ffi.Shape(tuple(values))
+
+
+def stored(program: Any) -> tuple[bytes, bytes]:
+    """A program as bytes: what calls which kernel, and the kernels as LLVM's bitcode. No other tool is needed."""
+    with tempfile.TemporaryDirectory() as folder:
+        calls, code = Path(folder, "calls.ro"), Path(folder, "kernels.bc")
+        program.write_to_file(str(calls), "relax.VMExecutable")
+        (library,) = program.imports or (None,)
+        if library is not None:
+            library.write_to_file(str(code), "bc")
+        return calls.read_bytes(), code.read_bytes() if library is not None else b""
+
+
+def loaded(calls: bytes, code: bytes) -> Any:
+    """What `stored` gave; its bytes become machine code, so they have to be trusted."""
+    load = tvm_ffi.get_global_func
+    with tempfile.TemporaryDirectory() as folder:
+        paths = Path(folder, "calls.ro"), Path(folder, "kernels.bc")
+        for path, data in zip(paths, (calls, code), strict=True):
+            path.write_bytes(data)
+        program = load("ffi.Module.load_from_file.relax.VMExecutable")(str(paths[0]))
+        if code:
+            program.import_module(load("ffi.Module.load_from_file.ll")(str(paths[1]), "ll"))
+    return program

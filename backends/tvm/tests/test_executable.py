@@ -1,0 +1,112 @@
+"""Compiled graphs: what is fused, sizes, weights, errors and threads."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+import torch
+
+from fairlead import ir
+from fairlead.backend import Executable
+from fairlead_tvm import TVMOptions, backend
+
+_ONE = TVMOptions(threads="one")
+
+
+def _compiled(b: ir.Builder, *constants: tuple[int, torch.Tensor], options: TVMOptions = _ONE) -> Executable:
+    return backend.compile(b.graph(), options, dict(constants))
+
+
+def _linear(shape: str, rows: int, columns: int) -> ir.Builder:
+    b = ir.Builder("g")
+    x, w, bias = b.input(shape, "x"), b.input(f"f32[{rows}, {columns}]", "w"), b.input(f"f32[{rows}]", "bias")
+    b.output(b.op("aten.gelu.default", b.op("aten.linear.default", x, w, bias)))
+    return b
+
+
+@pytest.mark.parametrize("rows", [1, 5, 14, 29, 113])
+@pytest.mark.parametrize("columns", [7, 32, 100])
+def test_a_product_is_right_whatever_is_left_over_of_its_tiles(rows: int, columns: int) -> None:
+    x, w, bias = torch.randn(rows, 19), torch.randn(columns, 19), torch.randn(columns)
+    expected = torch.nn.functional.gelu(torch.nn.functional.linear(x, w, bias))
+    run = _compiled(_linear(f"f32[{rows}, 19]", columns, 19), (1, w), (2, bias))
+    torch.testing.assert_close(run([x])[0], expected)
+
+
+def test_symbols_are_compiled_once_for_all_sizes() -> None:
+    w, bias = torch.randn(40, 16), torch.randn(40)
+    run = _compiled(_linear("f32[b, s, 16]", 40, 16), (1, w), (2, bias))
+    for shape in ((2, 1), (2, 3), (7, 5), (2, 100)):
+        x = torch.randn(*shape, 16)
+        expected = torch.nn.functional.gelu(torch.nn.functional.linear(x, w, bias))
+        torch.testing.assert_close(run([x])[0], expected)
+
+
+def test_new_weights_are_used_without_compiling_again() -> None:
+    w, bias = torch.randn(40, 16), torch.randn(40)
+    run = _compiled(_linear("f32[3, 16]", 40, 16), (1, w), (2, bias))
+    x = torch.randn(3, 16)
+    run.refit({1: 2 * w, 2: bias})  # type: ignore[attr-defined]
+    expected = torch.nn.functional.gelu(torch.nn.functional.linear(x, 2 * w, bias))
+    torch.testing.assert_close(run([x])[0], expected)
+
+
+def test_results_are_memory_of_their_own() -> None:
+    b = ir.Builder("g")
+    b.output(b.op("aten.relu.default", b.input("f32[100]", "x")))
+    run = _compiled(b)
+    first = run([torch.ones(100)])[0]
+    run([torch.zeros(100)])
+    assert bool((first == 1).all())
+
+
+def test_a_nan_stays_one_and_infinities_are_subtracted() -> None:
+    b = ir.Builder("g")
+    x = b.input("f32[40]", "x")
+    b.output(b.op("aten.sub.Tensor", x, x, 1))
+    b.output(b.op("aten.relu.default", x))
+    b.output(b.op("aten.isnan.default", x))
+    x_ = torch.tensor([float("nan"), float("inf"), -0.0, 1.0] * 10)
+    difference, positive, is_nan = _compiled(b)([x_])
+    torch.testing.assert_close(difference, x_ - x_, equal_nan=True)
+    torch.testing.assert_close(positive, x_.relu(), equal_nan=True)
+    assert is_nan.tolist() == x_.isnan().tolist()
+
+
+def test_an_index_that_is_out_of_range_is_an_error() -> None:
+    b = ir.Builder("g")
+    b.output(b.op("aten.embedding.default", b.input("f32[10, 4]", "w"), b.input("i64[3]", "i"), -1, False, False))
+    run = _compiled(b)
+    with pytest.raises(IndexError, match=r"out of range for 10 elements in aten\.embedding\.default"):
+        run([torch.randn(10, 4), torch.tensor([0, 10, 1])])
+
+
+def test_threads_call_the_same_executable_at_once() -> None:
+    w, bias = torch.randn(64, 64), torch.randn(64)
+    run = _compiled(_linear("f32[50, 64]", 64, 64), (1, w), (2, bias))
+    inputs = [torch.randn(50, 64) for _ in range(4)]
+    expected = [torch.nn.functional.gelu(torch.nn.functional.linear(x, w, bias)) for x in inputs]
+    wrong: list[int] = []
+
+    def call(i: int) -> None:
+        for _ in range(20):
+            if not torch.allclose(run([inputs[i]])[0], expected[i], atol=1e-5):
+                wrong.append(i)
+
+    workers = [threading.Thread(target=call, args=(i,)) for i in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert wrong == []
+
+
+def test_what_is_stored_runs_without_being_compiled() -> None:
+    w, bias = torch.randn(40, 16), torch.randn(40)
+    b = _linear("f32[b, 16]", 40, 16)
+    constants = {1: w, 2: bias}
+    run = backend.compile(b.graph(), _ONE, constants)
+    again = backend.load(backend.dump(run), b.graph(), _ONE, constants)
+    x = torch.randn(9, 16)
+    torch.testing.assert_close(again([x])[0], run([x])[0], rtol=0, atol=0)
