@@ -89,7 +89,7 @@ class Kernel:
         self._views: dict[int, tuple[Memory, Buffer, Buffer]] = {}
         self._declared: list[Stmt] = []
         self._symbols: set[str] = set()
-        self._zeros: dict[DType, Expr] = {}
+        self._zeros: dict[tuple[DType, str], Expr] = {}
         self._frames = [_Frame()]
         self._parallel = False
         self._lanes: tuple[Expr | int, Expr | int] = (0, 1)
@@ -149,12 +149,13 @@ class Kernel:
 
     def number(self, value: Any, dtype: DType) -> Expr:
         """A constant; a floating zero under a name, since TVM takes ``x * 0`` for 0 and ``x + 0`` for x."""
-        if not dtype.is_floating or value != 0 or str(float(value))[0] == "-":
+        if not dtype.is_floating or value != 0:
             return t.const(value, dtype)
-        if dtype not in self._zeros:
-            self._zeros[dtype] = t.variable("zero", dtype)
-            self._declared.append(t.bind(self._zeros[dtype], t.const(0.0, dtype)))
-        return self._zeros[dtype]
+        key = dtype, str(float(value))
+        if key not in self._zeros:
+            self._zeros[key] = t.variable("zero", dtype)
+            self._declared.append(t.bind(self._zeros[key], t.const(value, dtype)))
+        return self._zeros[key]
 
     def extern(self, name: str, dtype: DType, *args: Expr) -> Expr:
         """A function of the C library, by its name for f64. Its kernel has no vectors."""

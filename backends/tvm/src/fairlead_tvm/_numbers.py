@@ -86,10 +86,12 @@ def cast(x: Any, dtype: DType) -> Array:
 def operand(x: Any, dtype: DType) -> Array:
     """What an arithmetic op of this result computes with: the operand rounded to its dtype, and widened.
 
-    A Python number is not rounded to a half: kernels keep it in f32.
+    A number, or a 0-d tensor of another type, is not rounded to a half: kernels keep it in f32.
     """
     if not isinstance(x, Array):
         return constant(x, wider(dtype))
+    if x.ndim == 0 and x.dtype is not dtype and dtype in _HALVES:
+        return cast(x, wider(dtype))
     return cast(cast(x, dtype), wider(dtype))
 
 
