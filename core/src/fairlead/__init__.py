@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from fairlead.errors import FairleadError
 
 if TYPE_CHECKING:
+    from fairlead._defaults import set_default
     from fairlead._dims import Dim
     from fairlead._explain import compile_times, explain
     from fairlead._freeze import Frozen, freeze
@@ -31,6 +32,7 @@ __all__ = [
     "explain",
     "freeze",
     "list_backends",
+    "set_default",
 ]
 
 
@@ -47,6 +49,10 @@ def __getattr__(name: str) -> object:
         return _version()
     if name not in __all__:
         raise AttributeError(f"module 'fairlead' has no attribute {name!r}")
+    if name == "set_default":
+        from fairlead._defaults import set_default
+
+        return set_default
     from fairlead import _explain, _user
 
     return getattr(_explain if name in ("compile_times", "explain") else _user, name)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fairlead import _settings
+from fairlead import _defaults
 from fairlead._compile import Request
 from fairlead._registry import registry
 from fairlead.errors import ArgumentError
 
-_DEFAULT_BACKEND = "inductor"
 _DEFAULT_FALLBACK = ("inductor", "eager")
 
 
@@ -26,12 +25,14 @@ def request_of(
     Raises `ArgumentError` for what does not fit; options of the backend are checked when it is loaded.
     """
     rest = dict(options)
-    named = rest.pop("backend", None) or backend or _settings.backend() or _DEFAULT_BACKEND
+    given = rest.pop("backend", None) or backend
+    named = given or _defaults.default()
     if not isinstance(named, str):
         raise _argument(f"backend is {named!r}, not a name", "pass a name that `fairlead backends` lists")
     fallback = _fallback(rest.pop("fallback", fallback))
     budget = _budget(rest.pop("max_fallback", max_fallback))
-    return Request(named, _with_mode(named, mode, rest), fallback, budget)
+    by_device = {} if given else _defaults.by_device()
+    return Request(named, _with_mode(named, mode, rest), fallback, budget, by_device)
 
 
 def _fallback(value: object) -> tuple[str, ...]:

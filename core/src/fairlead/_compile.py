@@ -40,13 +40,23 @@ class Request(msgspec.Struct, frozen=True):
     """What the caller asked for: a backend by name, its options, and what may happen to what it declines.
 
     ``max_fallback``: how many nodes of a graph (int), or which share of them (float), may be declined; None is any
-    number.
+    number. ``by_device``: the backends for types of devices, where the caller named none; `on` chooses.
     """
 
     backend: str
     options: Mapping[str, Any] = {}
     fallback: tuple[str, ...] = ("inductor", "eager")
     max_fallback: int | float | None = None
+    by_device: Mapping[str, str] = {}
+
+    def on(self, graph: Graph) -> Request:
+        """The request for a graph. Where its tensors are on several devices, that beside the CPU decides."""
+        if not self.by_device:
+            return self
+        types = (i.value.type for i in graph.inputs)
+        devices = {t.device.partition(":")[0] for t in types if isinstance(t, TensorType)}
+        found = next(iter(sorted(devices - {"cpu"})), "cpu")
+        return msgspec.structs.replace(self, backend=self.by_device.get(found, self.backend))
 
 
 class _Record:
@@ -70,7 +80,7 @@ class Session:
         self.request = request
         self._records: list[_Record] = []
         self._programs: list[Program] = []
-        self._target: tuple[Backend[Any], Options] | None = None
+        self._targets: dict[str, tuple[Backend[Any], Options]] = {}
         self.is_frozen = False
         self.recompilations: list[Recompilation] = []
 
@@ -85,8 +95,9 @@ class Session:
             program.refresh()
 
     def check(self) -> None:
-        """Find the backend and read the options, without importing an SDK."""
-        _options.parse(registry.get(self.request.backend), self.request.options)
+        """Find the backends that may be meant and read the options, without importing an SDK."""
+        for name in {self.request.backend, *self.request.by_device.values()}:
+            _options.parse(registry.get(name), self.request.options)
 
     def permit(self) -> None:
         """Raise where nothing may be compiled: the program is frozen."""
@@ -100,10 +111,11 @@ class Session:
     def build(self, captured: Captured) -> Program:
         """A program for a captured graph. Raises where the placement is not what the caller demands."""
         self.permit()
-        if self._target is None:
-            backend: Backend[Any] = registry.ready(self.request.backend)
-            self._target = backend, _options.parse(backend, self.request.options)
-        build = _Build(self, *self._target, captured, len(self._records))
+        request = self.request.on(captured.graph)
+        if request.backend not in self._targets:
+            backend: Backend[Any] = registry.ready(request.backend)
+            self._targets[request.backend] = backend, _options.parse(backend, request.options)
+        build = _Build(request, *self._targets[request.backend], captured, len(self._records), self.permit)
         program = build.program()
         self._records.append(build.record)
         self._programs.append(program)
@@ -123,10 +135,16 @@ class _Build:
     """The making of one program."""
 
     def __init__(
-        self, session: Session, backend: Backend[Any], options: Options, captured: Captured, index: int
+        self,
+        request: Request,
+        backend: Backend[Any],
+        options: Options,
+        captured: Captured,
+        index: int,
+        permit: Callable[[], None],
     ) -> None:
-        self.request = session.request
-        self._permit = session.permit
+        self.request = request
+        self._permit = permit
         self.backend = backend
         self.options = options
         self.constants = captured.constants

@@ -76,7 +76,8 @@ def compile(
 ) -> Any:
     """Compile a module or a function with a backend by name; use it as a call or as a decorator.
 
-    ``backend``: a name that `list_backends` has; else ``FAIRLEAD_BACKEND``, else ``"inductor"``, as torch has it.
+    ``backend``: a name that `list_backends` has; else what `set_default` chose for the device of the
+    tensors or for all, else ``FAIRLEAD_BACKEND``, else ``"inductor"``, as torch has it.
     ``fullgraph``, ``dynamic`` and ``disable`` mean what they mean to ``torch.compile``; ``mode`` is for backends that
     have modes. ``options``: the backend's own; an unknown name or a wrong type is an error. ``fallback``: who takes,
     in order, what the backend declines, always reported and never silent; ``()`` for nobody. ``max_fallback``: how
