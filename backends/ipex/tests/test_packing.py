@@ -220,6 +220,10 @@ def test_statistics_that_are_no_numbers_are_not_folded() -> None:
     )
 
 
+def test_what_only_an_activation_reads_is_written_over() -> None:
+    assert ops(compiled(*linear(64, "f32", "aten.relu.default")))[-1] == "aten.relu_.default"
+
+
 def test_what_is_read_twice_is_not_written_over() -> None:
     b = Builder()
     x, w = b.input("f32[64, 256]"), *weights(b, "f32[256, 256]")

@@ -14,17 +14,22 @@ __all__ = ["reuse_memory"]
 
 def reuse_memory(graph: fx.Graph) -> None:
     """Before: any module. After: no element-wise op takes new memory whose operand gives up its own."""
+    graph.eliminate_dead_code()  # what is left out of it reads nothing
     own: set[fx.Node] = set()
     """Nodes whose results have memory that no other value shares."""
     for node in graph.nodes:
         if node.op != "call_function":
             continue
         op = (op_of(node) or "").removeprefix("aten.")
-        if node.target in _PRODUCTS or (op in _VIEWS and _only_reader(node.args[0], node, own)):
+        if _is_product(node) or (op in _VIEWS and _only_reader(node.args[0], node, own)):
             own.add(node)
         elif op in _WRITTEN and isinstance(node.target, torch._ops.OpOverload | torch._ops.OpOverloadPacket):
             _write_over(node, op, own)
             own.add(node)
+
+
+def _is_product(node: fx.Node) -> bool:
+    return isinstance(node.target, torch._ops.OpOverload) and node.target.namespace in _PRODUCTS
 
 
 def _write_over(node: fx.Node, op: str, own: set[fx.Node]) -> None:
@@ -50,16 +55,8 @@ def _only_reader(given: Any, node: fx.Node, own: set[fx.Node]) -> bool:
     return given in own and list(given.users) == [node]
 
 
-_PRODUCTS: frozenset[Any] = frozenset(
-    {
-        torch.ops.mkl._mkl_linear.default,
-        torch.ops.mkldnn._linear_pointwise.default,
-        torch.ops.mkldnn._linear_pointwise.binary,
-        torch.ops.mkldnn._convolution_pointwise.default,
-        torch.ops.mkldnn._convolution_pointwise.binary,
-        torch.ops.mkldnn._convolution_transpose_pointwise.default,
-    }
-)
+_PRODUCTS = ("mkl", "mkldnn")
+"""The namespaces of packed products, whose results have memory of their own. Torch may be built without MKL."""
 
 _VIEWS = frozenset({"view.default", "permute.default", "unsqueeze.default", "squeeze.dims"})
 
