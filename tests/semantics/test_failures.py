@@ -145,6 +145,26 @@ def test_a_backend_that_raises_on_the_third_call(caplog: pytest.LogCaptureFixtur
     assert "faulty failed while running: OSError: device lost" in graph.parts[0].note
 
 
+def test_out_of_memory_keeps_its_type_and_says_what_was_running() -> None:
+    program = _compiled(Faulty(on_run=lambda n, out: _raise(torch.OutOfMemoryError("CUDA out of memory"))))
+    with pytest.raises(torch.OutOfMemoryError) as caught:
+        program(torch.randn(4))
+    (note,) = caught.value.__notes__
+    assert "while running 3 nodes of graph inference_0" in note
+    assert "backend 'faulty'" in note
+    assert "_program" in note
+
+
+def test_what_runs_out_of_memory_while_it_compiles_is_run_by_the_next(caplog: pytest.LogCaptureFixture) -> None:
+    def on_compile() -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    x = torch.randn(4)
+    with caplog.at_level(logging.WARNING, "fairlead"):
+        torch.testing.assert_close(_compiled(Faulty(on_compile=on_compile), fallback=("eager",))(x), _program(x))
+    assert "raised OutOfMemoryError: CUDA out of memory while compiling 3 nodes" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("change", "what"),
     [

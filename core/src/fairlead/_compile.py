@@ -11,7 +11,7 @@ import msgspec
 import torch
 
 from fairlead import _hook_calls, _options, _settings, hooks
-from fairlead._failures import budget_error, compile_error, device_error, run_error, supports_error
+from fairlead._failures import budget_error, compile_error, device_error, out_of_memory, run_error, supports_error
 from fairlead._program import Plan, Program
 from fairlead._registry import registry
 from fairlead._stages import Stage
@@ -280,7 +280,8 @@ class _Build:
         return next((n for n in rest if _optional(n) is not None), None)
 
     def _rescue(self, part: Part, error: Exception) -> Executable:
-        if isinstance(error, torch.OutOfMemoryError):
+        if isinstance(error, torch.OutOfMemoryError):  # what comes next needs as much, and programs know this type
+            error.add_note(out_of_memory(part))
             raise error
         failure = error if isinstance(error, FairleadError) else run_error(part, error)
         after = self._after(part.backend)

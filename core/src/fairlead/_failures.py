@@ -62,6 +62,15 @@ def run_error(part: Part, cause: Exception) -> RunError:
     )
 
 
+def out_of_memory(part: Part) -> str:
+    """What torch's own error does not say: which Part was running."""
+    return (
+        f"while running {len(part.graph.nodes)} nodes of graph {part.graph.name} on backend {part.backend!r}\n"
+        f"  from: {_wheel(part.backend)}; {_first_location(part)}\n"
+        "  next: make the batch smaller, or checkpoint the module (torch.utils.checkpoint)"
+    )
+
+
 def device_error(name: str, placement: GraphPlacement) -> DeviceError:
     """The tensors are where the backend cannot go."""
     devices = sorted({n.reason.removeprefix("device ") for n in placement.nodes if n.reason.startswith("device ")})
