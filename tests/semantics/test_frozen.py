@@ -288,6 +288,20 @@ def test_threads_share_a_frozen_program(backend: str) -> None:
     assert failures == []
 
 
+@pytest.mark.parametrize("miss", ["error", "eager"])
+def test_what_torch_has_given_up_to_compile_is_a_miss(miss: Any) -> None:
+    with torch._dynamo.config.patch(recompile_limit=2), torch.no_grad():
+        compiled = warm(Mlp().eval(), "eager", 1, 2, 3)
+        with fairlead.freeze(compiled, miss=miss) as frozen:
+            compiled(torch.randn(2, 8))
+            if miss == "error":
+                with pytest.raises(NotCompiledError):
+                    compiled(torch.randn(3, 8))
+            else:
+                assert compiled(torch.randn(3, 8)).shape == (3, 8)
+            assert frozen.misses == 1
+
+
 @held
 def test_hooks_run(weights: Any) -> None:
     model = Mlp().eval()

@@ -89,6 +89,11 @@ class Session:
         """Where the nodes of every graph so far went, and why."""
         return Placement(tuple(r.placement() for r in self._records))
 
+    @property
+    def has_programs(self) -> bool:
+        """Whether anything was compiled so far."""
+        return bool(self._programs)
+
     def refresh(self) -> None:
         """Read all weights anew at the next call."""
         for program in self._programs:

@@ -188,13 +188,24 @@ class _Held:
 
         with _pieces.recording() as runs:
             try:
-                return _dynamo.run_compiled(self._route.torch, args, kwargs, miss), runs
+                result = _dynamo.run_compiled(self._route.torch, args, kwargs, miss)
+                if not runs and not missed and self._backend.session.has_programs:
+                    self._unasked(args, kwargs)
+                return result, runs
             except NotCompiledError as error:
                 if self._miss == "error" or len(runs) > 1:
                     self.misses += 1
                     raise
                 self._note(error)
                 return self._function(*args, **kwargs), ()
+
+    def _unasked(self, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+        """Nothing that was compiled has run, and Dynamo did not ask: it gave the function up at its limit."""
+        if any(isinstance(leaf, torch.Tensor) for leaf in _dynamo.flattened((args, kwargs))[0]):
+            error = self._missed(args, kwargs)
+            if self._miss == "error":
+                raise error
+            self._note(error)
 
     def _note(self, error: NotCompiledError) -> None:
         self.misses += 1

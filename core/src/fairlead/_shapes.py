@@ -200,7 +200,7 @@ def compile_all(
     programs = list(shapes.ahead(compiled, args, kwargs))
     seconds: dict[str, float] = {}
     with ExitStack() as stack:
-        stack.enter_context(_dynamo.room_for(len(programs)))
+        stack.enter_context(_dynamo.without_limits())
         advance = stack.enter_context(_bar(len(programs), progress))
         for program in programs:
             advance(str(program))

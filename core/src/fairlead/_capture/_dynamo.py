@@ -30,11 +30,11 @@ __all__ = [
     "frame_of",
     "has_hooks",
     "original",
-    "room_for",
     "run_compiled",
     "signature",
     "thread_state",
     "top_function",
+    "without_limits",
 ]
 
 
@@ -184,11 +184,10 @@ def _only_cell(frame: Frame) -> object:
     return cells[0].cell_contents if len(cells) == 1 else None
 
 
-def room_for(programs: int) -> contextlib.AbstractContextManager[object]:
-    """Have Dynamo keep so many more programs of one function meanwhile than its limits allow."""
+def without_limits() -> contextlib.AbstractContextManager[object]:
+    """Have Dynamo compile one function as often as it is asked to. Where it stops, calls run in eager mode."""
     config: Any = torch._dynamo.config
-    limits = {name: getattr(config, name) + programs for name in _LIMITS}
-    patched: contextlib.AbstractContextManager[object] = config.patch(limits)
+    patched: contextlib.AbstractContextManager[object] = config.patch(dict.fromkeys(_LIMITS, 2**16))
     return patched
 
 
@@ -263,7 +262,6 @@ def thread_state() -> tuple[Any, ...] | None:
         or torch._C._len_torch_function_stack()
         or torch._C._len_torch_dispatch_stack()
         or torch._C._functorch.peek_interpreter_stack() is not None
-        or torch.compiler.is_compiling()
     ):
         return None
     return torch.is_inference_mode_enabled(), torch.get_default_dtype()
