@@ -34,6 +34,8 @@ ENTRIES = (
         Entry(name, Kind.backend, Subject(name, "fairlead"))
         for name in ("eager", "inductor", "onnxrt", "openvino", "openxla", "ipex")
     ),
+    Entry("onnxrt, frozen", Kind.other, Subject("vendors:frozen_onnxrt", "path")),
+    Entry("onnxrt, frozen, weights watched", Kind.other, Subject("vendors:frozen_watched_onnxrt", "path")),
     Entry("openvino.torch", Kind.other, Subject("vendors:openvino_torch", "path")),
     Entry("openvino.torch, AOT", Kind.other, Subject("vendors:openvino_torch_aot", "path")),
     Entry("ORT of torch.onnx.export", Kind.other, Subject("vendors:exported_onnxrt", "path")),

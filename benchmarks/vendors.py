@@ -9,7 +9,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch._dynamo.backends.common import aot_autograd
@@ -24,6 +24,8 @@ __all__ = [
     "bare_openvino",
     "bare_openxla",
     "exported_onnxrt",
+    "frozen_onnxrt",
+    "frozen_watched_onnxrt",
     "fx_graph",
     "no_op",
     "openvino_torch",
@@ -77,6 +79,24 @@ def exported_onnxrt(model: Model) -> Call:
 
 def _arrays(kwargs: dict[str, torch.Tensor]) -> dict[str, Any]:
     return {name: tensor.numpy() for name, tensor in kwargs.items()}
+
+
+def frozen_onnxrt(model: Model) -> Call:
+    """Fairlead's onnxrt, frozen with its weights: neither guards nor weights are looked at."""
+    return _frozen(model, "constant")
+
+
+def frozen_watched_onnxrt(model: Model) -> Call:
+    """Fairlead's onnxrt, frozen, and its weights compared at each call."""
+    return _frozen(model, "watched")
+
+
+def _frozen(model: Model, weights: Literal["constant", "watched"]) -> Call:
+    compiled = fairlead.compile(model.module, backend="onnxrt")
+    with torch.no_grad():
+        compiled(*model.args, **model.kwargs)
+    fairlead.freeze(compiled, weights=weights)
+    return compiled
 
 
 def no_op(model: Model) -> Call:
