@@ -196,6 +196,35 @@ def test_other_convolutions_are_packed_with_their_batch_norm_and_activation(kind
     check(run, b.graph(), numbers, 2e-6)
 
 
+@pytest.mark.parametrize("products", ["mkl", "onednn"])
+def test_operands_of_a_linear_layer_may_lie_anyhow(products: str) -> None:
+    b = Builder()
+    x, other = (b.input("f32[64, 256]"), b.input("f32[64, 256]"))
+    w = b.input("f32[256, 256]", role=Role.parameter)
+    b.output(b.op("aten.add.Tensor", other, b.op("aten.linear.default", x, w, None)))
+    numbers = [torch.randn(256, 64).t(), torch.randn(1, 256).expand(64, 256), torch.randn(256, 256) / 16]
+    run = compiled(b.graph(), {2: numbers[2]}, products=products)
+    check(run, b.graph(), numbers, 1e-6)
+
+
+@pytest.mark.parametrize(
+    "shape", [(2, 32, 256), (2, 32, 24, 24), (1, 32, 10, 9, 8)], ids=["lines", "images", "volumes"]
+)
+def test_operands_of_a_convolution_may_lie_anyhow(shape: tuple[int, ...]) -> None:
+    b = Builder()
+    x, other = (b.input(f"f32{list(shape)}") for _ in range(2))
+    sizes = [32, 32, *[3] * (len(shape) - 2)]
+    w = b.input(f"f32{sizes}", role=Role.parameter)
+    one, zero = ((n,) * (len(shape) - 2) for n in (1, 0))
+    y = b.op("aten.convolution.default", x, w, None, one, one, one, False, zero, 1)
+    b.output(b.op("aten.add.Tensor", y, other))
+    turned = torch.randn(shape[::-1]).permute(*reversed(range(len(shape))))
+    numbers = [turned, torch.randn(shape[1], *[1] * (len(shape) - 2)).expand(shape), torch.randn(sizes) / 16]
+    run = compiled(b.graph(), {2: numbers[2]})
+    assert is_packed(run)
+    check(run, b.graph(), numbers, 2e-6)
+
+
 def test_small_convolutions_are_left_to_torch() -> None:
     b = Builder()
     x, w = b.input("f32[1, 3, 8, 8]"), *weights(b, "f32[8, 3, 3, 3]")

@@ -52,12 +52,9 @@ class _Convolution(NamedTuple):
 
 def pack_convolutions(draft: Draft, *, finite: bool) -> None:
     """Before: a module with ``aten.convolution``. After: those with known weights are oneDNN's, where it is faster."""
-    laid_out: set[fx.Node] = set()
     for node in list(draft.graph.nodes):
         if (found := _convolution(draft, node)) is not None:
-            _pack(draft, node, _folded(draft, node, found), laid_out, finite)
-        elif op_of(node) in _KEEPS_LAYOUT and node.all_input_nodes and node.all_input_nodes[0] in laid_out:
-            laid_out.add(node)
+            _pack(draft, node, _folded(draft, node, found), finite)
 
 
 def _convolution(draft: Draft, node: fx.Node) -> _Convolution | None:
@@ -84,22 +81,22 @@ def _work(found: _Convolution, given: TensorType, result: TensorType) -> float:
     return math.prod(sizes) * found.weight.numel() if len(sizes) == len(places) - 1 else math.inf
 
 
-def _pack(draft: Draft, node: fx.Node, found: _Convolution, laid_out: set[fx.Node], finite: bool) -> None:
+def _pack(draft: Draft, node: fx.Node, found: _Convolution, finite: bool) -> None:
     chain = chain_of(node, finite=finite)
     if chain.other is not None and (found.transposed or found.is_of_lines):
         chain = Chain(node)
     call = draft.graph.call_function
     with draft.graph.inserting_before(chain.last):
-        given, x = type_of(found.x), found.x
+        given = type_of(found.x)
         size = list(given.shape) if given is not None and given.is_static else None
         if found.is_of_lines:
-            x = call(torch.ops.aten.unsqueeze.default, (x, 2))
+            x = call(torch.ops.aten.unsqueeze.default, (call(_row_major, (found.x,)), 2))
             made = call(torch.ops.aten.squeeze.dim, (_call(draft, x, _of_images(found), size, chain), 2))
         else:
-            if found.weight.dim() == _IMAGE and x not in laid_out:
-                x = call(_channels_last, (x,))
-            made = _call(draft, x, found, size, chain)
-            laid_out.add(made)
+            lay_out = _channels_last if found.weight.dim() == _IMAGE else _row_major
+            if chain.other is not None:
+                chain = chain._replace(other=call(lay_out, (chain.other,)))
+            made = _call(draft, call(lay_out, (found.x,)), found, size, chain)
     made.meta["value"] = chain.last.meta["value"]
     chain.last.replace_all_uses_with(made)
 
@@ -168,5 +165,5 @@ def _channels_last(x: torch.Tensor) -> torch.Tensor:
     return x.contiguous(memory_format=torch.channels_last)
 
 
-_KEEPS_LAYOUT = frozenset({"aten.relu.default", "aten.add.Tensor", "aten.max_pool2d_with_indices.default"})
-"""Ops whose result lies in memory as their operand does."""
+def _row_major(x: torch.Tensor) -> torch.Tensor:
+    return x.contiguous()
