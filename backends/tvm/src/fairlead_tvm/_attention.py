@@ -13,10 +13,11 @@ from fairlead_tvm._functions import exp, log
 from fairlead_tvm._gemm import Product
 from fairlead_tvm._kernel import Kernel
 from fairlead_tvm._numbers import constant
+from fairlead_tvm._reduce import reduced
 from fairlead_tvm._rows import Row, each_row
 from fairlead_tvm._rules import Unless, rule
 from fairlead_tvm._tvm import Expr
-from fairlead_tvm._views import permuted, reshaped
+from fairlead_tvm._views import permuted, reshaped, spread
 
 __all__: list[str] = []
 
@@ -28,8 +29,11 @@ def _unless(dropout: int, query: int) -> Unless:
         given = [node.args[i].tensor for i in (query, query + 1)]  # type: ignore[union-attr]
         if given[0].dtype in (DType.f16, DType.bf16):
             return "products of halves are torch's: this processor's instructions for them are not TVM's"
-        if given[0].shape[:-2] != given[1].shape[:-2]:
-            return "attention with shared heads"
+        heads = [each.shape[-3:-2] for each in given]
+        if given[0].shape[:-3] != given[1].shape[:-3]:
+            return "attention over other batches of keys than of queries"
+        if heads[0] != heads[1] and not all(isinstance(n, int) for pair in heads for n in pair):
+            return "attention with shared heads of a symbolic number"
         return None
 
     return unless
@@ -64,19 +68,48 @@ def _lower(shape: Shape) -> Array:
     return Computed(shape, DType.bool, element, cost=0)
 
 
+def _grouped(c: Call, heads: Any, *tensors: Array) -> list[Array]:
+    """Tensors with heads as (key heads, queries of each), those of keys spread over their queries."""
+    found = []
+    for x in tensors:
+        *lead, own, rows, size = x.shape
+        inner = own // heads
+        split = reshaped(c.program, c.stored(x), (*lead, heads, inner, rows, size))
+        found.append(split)
+    most = max(x.shape[-3] for x in found)
+    return [spread(x, (*x.shape[:-3], most, *x.shape[-2:])) for x in found]
+
+
 @rule("nn.scaled_dot_product_attention", unless=_unless(4, 0))
 def attention(
     c: Call, query: Array, key: Array, value: Array, mask: Array | None, dropout: float, causal: bool, scale: float
 ) -> tuple[Array, Array | None]:
     """Rows that the mask shuts out altogether are zero, and so is their logsumexp."""
+    shape = (*query.shape[:-1], value.shape[-1])
+    if query.shape[:-2] != key.shape[:-2]:
+        heads = key.shape[-3]
+        query, key, value = _grouped(c, heads, query, key, value)
+        if mask is not None and mask.ndim >= 3:
+            own = mask.shape[-3]
+            groups = (1, 1) if own == 1 else (heads, query.shape[-3])
+            mask = reshaped(c.program, mask, (*mask.shape[:-3], *groups, *mask.shape[-2:]))
+    out, logsumexp = _attended(c, query, key, value, mask, causal, scale)
+    if out.shape == shape:
+        return out, logsumexp
+    return reshaped(c.program, out, shape), None if logsumexp is None else reshaped(c.program, logsumexp, shape[:-1])
+
+
+def _attended(
+    c: Call, query: Array, key: Array, value: Array, mask: Array | None, causal: bool, scale: float
+) -> tuple[Array, Array | None]:
+    """Attention where each query has keys of its own."""
     scores = _scores(c, query, key, mask, causal, scale)
     dtype = scores.dtype
 
     def weigh(k: Kernel, out: Strided, row: Row) -> None:
-        values, peak, total = _row(k, row, scores, dtype)
+        values, _, total = _row(k, row, scores, dtype)
         share = k.named(t.const(1.0, dtype) / total, dtype)
         row.each(lambda j: k.write(out, [*row.at, j], values[j] * share))
-        del peak
 
     weights = c.program.kernel(
         scores.shape, dtype, lambda k, out: each_row(k, out, dtype, lambda row: weigh(k, out, row))
@@ -108,7 +141,12 @@ def _logsumexp(c: Call, scores: Strided) -> Array:
     return c.program.kernel(shape, dtype, write)
 
 
-@rule("nn.scaled_dot_product_attention_backward", unless=_unless(7, 1))
+def _unless_shared(node: Node) -> str | None:
+    heads = [node.args[i].tensor.shape[:-2] for i in (1, 2)]  # type: ignore[union-attr]
+    return "the gradient of attention with shared heads" if heads[0] != heads[1] else _unless(7, 1)(node)
+
+
+@rule("nn.scaled_dot_product_attention_backward", unless=_unless_shared)
 def attention_backward(
     c: Call,
     grad: Array,
@@ -123,8 +161,6 @@ def attention_backward(
     scale: float,
 ) -> tuple[Array, Array, Array]:
     """Source: Dao et al. 2022, arXiv:2205.14135."""
-    from fairlead_tvm._reduce import reduced
-
     grad, query, key, value = (c.stored(x) for x in (grad, query, key, value))
     dtype = query.dtype
     scores = _scores(c, query, key, mask, causal, scale)

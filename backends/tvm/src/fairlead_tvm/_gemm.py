@@ -26,6 +26,11 @@ __all__ = ["Product", "Tile", "row_tile"]
 _ROWS = 112
 """Rows of the left factor that are used again while they are in the second cache."""
 _CHEAP = 4
+_DEPTH = 1024
+"""How much of the inner dimension is done at once: a panel and a tile of it stay in the first caches."""
+_OFTEN = 6
+"""From how many panels on the left factor is copied, where its rows share lines of the first cache."""
+_SHARED = 1024
 
 
 def row_tile(rows: Dim) -> int:
@@ -156,9 +161,32 @@ class Tile:
     ) -> None:
         """``left`` and ``right`` read the factors; ``done`` takes an element with its column and what ``row`` is."""
         self._left, self._right, self._row, self._done, self._is_cheap = left, right, row, done, cheap
-        k = self.k
-        rows, columns = k.size(self.rows), k.size(self.columns)
-        panels = (columns + (self.width - 1)) // self.width
+        k, rows, columns = self.k, self.k.size(self.rows), self.k.size(self.columns)
+        self._panels = (columns + (self.width - 1)) // self.width
+        self._held = self._packed = None
+        blocks, self._depth = self._blocks(rows)
+        often = isinstance(rows, int) and rows > 1 and isinstance(self._panels, int) and self._panels >= _OFTEN
+        if often and isinstance(self.inner, int) and (blocks > 1 or self.inner % _SHARED == 0):
+            self._packed = k.local((rows // self.tile + 1, self._depth, self.tile), self.dtype)
+        if blocks > 1:
+            self._held = k.local((rows // self.tile + 1, self._panels, self.tile, self.width), self.dtype)
+            with k.loop(blocks - 1) as self._block:
+                self._sweep(rows, work, is_last=False)
+        self._block = blocks - 1
+        self._sweep(rows, work, is_last=True)
+
+    def _blocks(self, rows: Any) -> tuple[int, Any]:
+        """Into how many parts the inner dimension is cut, so that what is read again stays in the caches."""
+        if not isinstance(rows, int) or not isinstance(self.inner, int):
+            return 1, self.inner
+        least = -(-self.inner // _DEPTH)
+        found = next((n for n in range(least, 2 * least + 1) if self.inner % n == 0), 1)
+        return found, self.inner // found
+
+    def _sweep(self, rows: Any, work: Any, *, is_last: bool) -> None:
+        """Every tile, over one part of the inner dimension."""
+        k, panels, self._is_last = self.k, self._panels, is_last
+        self._pack(rows, work)
         tiles = rows // self.tile
         group = min(max(_ROWS // self.tile, 1), tiles) if isinstance(tiles, int) else _ROWS // self.tile
         if isinstance(tiles, int) and tiles and tiles % group:
@@ -169,32 +197,62 @@ class Tile:
         with k.shared(blocks * panels, work) as task:
             block, jo = task // panels, task % panels
             with k.loop(group) as i:
-                self._tile((block * group + i) * self.tile, jo, self.tile)
+                self._tile(block * group + i, jo, self.tile)
         if not isinstance(left_over, int):
             with k.shared(panels, work) as jo, k.loop(left_over) as i:
-                self._tile((blocks * group + i) * self.tile, jo, self.tile)
+                self._tile(blocks * group + i, jo, self.tile)
         rest = rows % self.tile
         if isinstance(rest, int) and rest == 0:
             return
         with k.shared(panels, work) as jo:
             if isinstance(rest, int):
-                self._tile(tiles * self.tile, jo, rest)
+                self._tile(tiles, jo, rest)
             else:
                 with k.when(rest > _expr(0)):
-                    self._tile(tiles * self.tile, jo, self.tile, last=rows)
+                    self._tile(tiles, jo, self.tile, last=rows)
 
-    def _tile(self, first: Any, jo: Any, rows: int, *, last: Expr | None = None) -> None:
+    def _pack(self, rows: Any, work: Any) -> None:
+        """Copy the left factor tile by tile, where it is read often: rows apart by a multiple of 4096 share lines."""
+        k = self.k
+        if self._packed is None:
+            return
+        tiles, rest = divmod(rows, self.tile)
+        with k.shared(tiles, work) as tile, k.loop(self.tile) as i, k.loop(self._depth) as kk:
+            k.store(self._packed, self._left(tile * self.tile + i, self._at(kk)), tile, kk, i)
+        with k.loop(rest) as i, k.loop(self._depth) as kk:
+            k.store(self._packed, self._left(tiles * self.tile + i, self._at(kk)), tiles, kk, i)
+
+    def _at(self, kk: Any) -> Any:
+        """A place of the inner dimension."""
+        return kk if isinstance(self._block, int) and self._block == 0 else self._block * self._depth + kk
+
+    def _tile(self, tile: Any, jo: Any, rows: int, *, last: Expr | None = None) -> None:
         """One tile; with ``last``, the rows from there on are computed again from the last one and not stored."""
-        k, width = self.k, self.width
+        k, width, first = self.k, self.width, tile * self.tile
         sums = k.local((rows, width), self.dtype)
 
         def row(i: Any) -> Any:
             return first + i if last is None else t.minimum(_expr(first + i), last - 1)
 
+        def left(i: Any, kk: Any) -> Expr:
+            packed = self._packed
+            return self._left(row(i), self._at(kk)) if packed is None else packed[_expr(tile), _expr(kk), _expr(i)]
+
+        def start(i: Any, j: Any) -> Expr:
+            zero = k.number(0, self.dtype)
+            if self._held is None:
+                return zero
+            found = self._held[_expr(tile), _expr(jo), _expr(i), j]
+            return found if self._is_last else t.select(t.eq(_expr(self._block), _expr(0)), zero, found)
+
         with k.loop(rows, UNROLLED) as i, k.loop(width, VECTOR) as j:
-            k.store(sums, k.number(0, self.dtype), i, j)
-        with k.loop(self.inner) as kk, k.loop(rows, UNROLLED) as i, k.loop(width, VECTOR) as j:
-            k.store(sums, sums[_expr(i), j] + self._left(row(i), kk) * self._right(jo, kk, j), i, j)
+            k.store(sums, start(i, j), i, j)
+        with k.loop(self._depth) as kk, k.loop(rows, UNROLLED) as i, k.loop(width, VECTOR) as j:
+            k.store(sums, sums[_expr(i), j] + left(i, kk) * self._right(jo, self._at(kk), j), i, j)
+        if not self._is_last:
+            with k.loop(rows, UNROLLED) as i, k.loop(width, VECTOR) as j:
+                k.store(self._held, sums[_expr(i), j], tile, jo, i, j)
+            return
         columns = k.size(self.columns)
         whole = isinstance(columns, int) and columns % width == 0
         if whole and last is None and self._is_cheap:

@@ -15,6 +15,11 @@ _DECLINED = {
     "aten.as_strided.default": "as_strided reads memory, whose beginning the node does not say",
     "aten.as_strided_scatter.default": "as_strided_scatter writes memory, whose beginning the node does not say",
 }
+_CONVOLUTIONS = frozenset({"aten.convolution.default", "aten.convolution_backward.default"})
+_PRODUCTS = frozenset(
+    {"nn.scaled_dot_product_attention", "nn.scaled_dot_product_attention_backward"}
+    | {f"aten.{name}.default" for name in ("linear", "mm", "bmm", "addmm", "baddbmm")}
+)
 _DATA_DEPENDENT = frozenset(
     f"aten.{name}"
     for name in (
@@ -38,8 +43,11 @@ def supports(node: Node) -> Support:
 
 
 def declines(graph: Graph) -> str | None:
-    """Why a graph is better run by others."""
-    return None
+    """Why a graph is better run by others: between convolutions, which torch runs, there is too little to do."""
+    convolutions = sum(node.op in _CONVOLUTIONS for node in graph.nodes)
+    if convolutions <= sum(node.op in _PRODUCTS for node in graph.nodes):
+        return None
+    return "slower than eager here: more convolutions than products"
 
 
 def _without_rule(op: str) -> Support:
