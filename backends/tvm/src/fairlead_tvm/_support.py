@@ -6,7 +6,7 @@ import functools
 from collections.abc import Iterator
 
 from fairlead.backend import Level, Support
-from fairlead.ir import DType, Graph, Node, ScalarType, TensorType, Value, opset
+from fairlead.ir import DType, Graph, Kind, Node, ScalarType, TensorType, Value, opset
 from fairlead_tvm._rules import rules
 
 __all__ = ["declines", "supports"]
@@ -43,11 +43,17 @@ def supports(node: Node) -> Support:
 
 
 def declines(graph: Graph) -> str | None:
-    """Why a graph is better run by others: between convolutions, which torch runs, there is too little to do."""
-    convolutions = sum(node.op in _CONVOLUTIONS for node in graph.nodes)
-    if convolutions <= sum(node.op in _PRODUCTS for node in graph.nodes):
-        return None
-    return "slower than eager here: more convolutions than products"
+    """Why a graph is better run by others.
+
+    Between convolutions, which torch runs, there is too little to do; a step of training packs the factors of each
+    product anew, and those of its gradients lie across.
+    """
+    products = sum(node.op in _PRODUCTS for node in graph.nodes)
+    if sum(node.op in _CONVOLUTIONS for node in graph.nodes) > products:
+        return "slower than eager here: more convolutions than products"
+    if graph.kind in (Kind.forward, Kind.backward) and products:
+        return "slower than eager here: training with products"
+    return None
 
 
 def _without_rule(op: str) -> Support:
