@@ -19,15 +19,18 @@ class _Reached(Exception):
     """The graph would have been called."""
 
 
-class _Anything:
-    """Stands for a module, and for every part of it, where the weights that are collected from it are not used."""
+class _Anything(dict[Any, Any]):
+    """Stands for a module, and for every part of it, where the weights that are collected from it are not used.
 
-    __slots__ = ()
+    What it is asked for it keeps, so that the interpreter finds it without a call the next time.
+    """
 
     def __getattr__(self, name: str) -> _Anything:
+        self.__dict__[name] = self
         return self
 
-    def __getitem__(self, key: object) -> _Anything:
+    def __missing__(self, key: object) -> _Anything:
+        self[key] = self
         return self
 
 
