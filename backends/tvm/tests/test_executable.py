@@ -110,3 +110,21 @@ def test_what_is_stored_runs_without_being_compiled() -> None:
     again = backend.load(backend.dump(run), b.graph(), _ONE, constants)
     x = torch.randn(9, 16)
     torch.testing.assert_close(again([x])[0], run([x])[0], rtol=0, atol=0)
+
+
+def test_a_forked_child_does_not_wait_for_threads_of_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
+    b = ir.Builder("g")
+    x = b.input("f32[400, 400]", "x")
+    b.output(b.op("aten.mul.Tensor", x, x))
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        run = _compiled(b, options=TVMOptions())
+    finally:
+        torch.set_num_threads(before)
+    threaded = run._program  # type: ignore[attr-defined]
+    x_ = torch.randn(400, 400)
+    torch.testing.assert_close(run([x_])[0], x_ * x_)
+    monkeypatch.setattr("os.getpid", lambda: -1)
+    torch.testing.assert_close(run([x_])[0], x_ * x_)
+    assert run._program is not threaded  # type: ignore[attr-defined]

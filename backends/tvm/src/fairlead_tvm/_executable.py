@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -35,8 +36,9 @@ class TvmExecutable:
         self.baked = frozenset(constants)
         self._graph = graph
         self._layouts = input_layouts(graph, self.baked, wanted)
-        threads = 1 if options.threads == "one" else torch.get_num_threads()
-        self._program = _compiled(graph, self._layouts, threads) if stored is None else loaded(stored)
+        self._threads = 1 if options.threads == "one" else torch.get_num_threads()
+        self._program = _compiled(graph, self._layouts, self._threads) if stored is None else loaded(stored)
+        self._process, self._lock = os.getpid(), threading.Lock()
         self._names = tuple(size_names(graph))
         place = {index: at for at, index in enumerate(i for i in range(len(graph.inputs)) if i not in self.baked)}
         self._sources = tuple((place[i], d) for i, d in size_names(graph).values())
@@ -81,10 +83,19 @@ class TvmExecutable:
 
     def _main(self) -> Callable[..., Sequence[Any]]:
         """This thread's own machine: a machine has one stack."""
+        if self._threads > 1 and self._process != os.getpid():
+            self._compile_for_one_thread()
         found: Callable[..., Sequence[Any]] | None = getattr(self._local, "main", None)
         if found is None:
             found = self._local.main = t.runner(self._program.program)
         return found
+
+    def _compile_for_one_thread(self) -> None:
+        """In a child that was forked: TVM's threads stayed with the parent, and a call would wait for them."""
+        with self._lock:
+            if self._process != os.getpid():
+                self._program = _compiled(self._graph, self._layouts, 1)
+                self._threads, self._process, self._local = 1, os.getpid(), threading.local()
 
 
 def _compiled(graph: Graph, layouts: Mapping[int, Any], threads: int) -> Stored:

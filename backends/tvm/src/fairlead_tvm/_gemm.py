@@ -179,7 +179,7 @@ class Tile:
         """Into how many parts the inner dimension is cut, so that what is read again stays in the caches."""
         if not isinstance(rows, int) or not isinstance(self.inner, int):
             return 1, self.inner
-        least = -(-self.inner // _DEPTH)
+        least = max(-(-self.inner // _DEPTH), 1)
         found = next((n for n in range(least, 2 * least + 1) if self.inner % n == 0), 1)
         return found, self.inner // found
 
