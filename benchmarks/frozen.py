@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -155,8 +156,9 @@ def _page(rows: list[Row], options: argparse.Namespace) -> str:
     here = describe()
     head = (
         "# Frozen programs on a CPU\n\n"
-        f"`python benchmarks/frozen.py --calls {options.calls} --threads {options.threads}`. {here.processor}, "
-        f"{options.threads} thread{'s' if options.threads > 1 else ''}, torch {torch.__version__}.\n\n"
+        f"`{' '.join(('python benchmarks/frozen.py', *sys.argv[1:]))}`. {here.processor}, {here.cores} cores at a load "
+        f"of {here.load:.1f}, {options.threads} thread{'s' if options.threads > 1 else ''}, torch {torch.__version__}. "
+        "A load beyond the cores is other programs: the slow calls are theirs then.\n\n"
         f"An encoder of two layers, batches of 1 to {BATCH.max} (buckets {list(BATCH.buckets)}) and lengths of 1 to "
         f"{LENGTH.max} (buckets {list(LENGTH.buckets)}); {options.calls:,} calls of sizes drawn from these ranges, "
         'frozen with `weights="constant"`, then a fifth as many thawed. `compiled` counts graphs and Parts that were '
