@@ -30,7 +30,7 @@ _SAVED_BY_FUSING = 64
 """A pass over one number costs as much as packing saves with so many multiplications."""
 
 _FEW = 100_000
-"""Passes over so few numbers take less time than a call of Inductor's code."""
+"""So few numbers are made in less time than a call of Inductor's code takes."""
 
 _TYPICAL_SIZE = 32
 """What a size is taken for that is known only at the call."""
@@ -41,16 +41,17 @@ def declines(graph: Graph) -> str | None:
     if graph.kind is not Kind.inference:
         return "weights change in training: nothing is packed"
     known = {i.value.id for i in graph.inputs if i.role in _WEIGHTS}
-    work = passes = 0
+    work = passes = made = 0
     sizes = {s.name: max(_TYPICAL_SIZE, s.lo) for s in graph.symbols}
     for node in graph.nodes:
+        made += sum(_size(r, sizes) for r in node.results if r is not None and isinstance(r.type, TensorType))
         if all(v.id in known for v in node.operands()):
             known.update(r.id for r in node.results if r is not None)
         elif node.op in _OPERANDS:
             work += _work(node, known, sizes)
         elif node.op in _ELEMENT_WISE:
             passes += _size(node.result, sizes)
-    if not work:
+    if not work and made > _FEW:
         return "no product with weights of float32 or bfloat16: there is nothing to pack"
     if passes > _FEW and passes * _SAVED_BY_FUSING > work:
         return "slower than Inductor here: little to pack beside what it fuses"
