@@ -60,8 +60,9 @@ def test_examples_print_what_the_page_says(page: Path) -> None:
 SCRIPTS = [(page, text) for page in PAGES for label, text in blocks(page, "python") if not label and ">>>" not in text]
 
 DRIVER = """
-import runpy, sys
+import os, runpy, sys
 
+os.chdir(os.path.dirname(sys.argv[1]))  # for what they write
 for path in sys.argv[1:]:
     print(path, flush=True)
     runpy.run_path(path)
