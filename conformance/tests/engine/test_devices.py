@@ -17,6 +17,7 @@ from fairlead_conformance import Level, Result, Status, Subject, execute
 from fairlead_conformance._device import device_of, home, onto, placed
 from fairlead_conformance._families import manifest
 from fairlead_conformance._oracle import adds_in_any_order
+from fairlead_conformance._oracle._any_order import left_open
 from fairlead_conformance._report._html import to_html
 from fairlead_conformance._report._markdown import to_markdown
 from fairlead_conformance._run import Session, Settings
@@ -71,6 +72,22 @@ def test_sums_of_many_threads_may_differ_in_their_last_bits_on_cuda(device: str,
     b.output(b.op("aten.cumsum.default", b.input("f32[8]"), 0))
     assert adds_in_any_order(placed(b.graph(), device)) is open_
     assert not adds_in_any_order(placed(graph(), device))
+
+
+@pytest.mark.parametrize(
+    ("type_", "device", "open_"),
+    [
+        ("f32[2, 3, 4, 4]", "cpu", False),
+        ("f32[2, 3, 4, 4] strides[48, 1, 12, 3]", "cpu", True),
+        ("f32[2, 3, 4, 4]", "cuda:0", True),
+    ],
+)
+def test_a_place_that_several_threads_write_is_left_open(type_: str, device: str, open_: bool) -> None:
+    b = Builder("unpool")
+    x, places = b.input(type_), b.input(type_.replace("f32", "i64"))
+    b.output(b.op("aten.max_unpool2d.default", x, places, [8, 8]))
+    assert left_open(placed(b.graph(), device)) is open_
+    assert not left_open(placed(graph(), device))
 
 
 def refused(device: str, backend: str = "eager") -> list[str]:

@@ -1,12 +1,14 @@
-"""Ops whose last bits torch leaves open from one call to the next, on CUDA: many threads add into one place there.
+"""Ops whose results torch leaves open from one call to the next, because several threads write to one place.
 
-The list is that of the documentation of ``torch.use_deterministic_algorithms``: what raises under it on CUDA tensors,
-and what behaves otherwise under it. What such an op computes is compared as at the first call, within its bounds.
+On CUDA that is so of many, which add: the list is that of the documentation of
+``torch.use_deterministic_algorithms``, what raises under it on CUDA tensors and what behaves otherwise under it. What
+such an op computes is compared as at the first call, within its bounds. On the CPU it is so of max_unpool where
+channels come last, whose threads share planes.
 """
 
 from __future__ import annotations
 
-from fairlead.ir import Graph
+from fairlead.ir import Graph, Node, Value, row_major
 from fairlead_conformance._device import device_of
 from fairlead_conformance._device_names import kind_of
 
@@ -31,10 +33,17 @@ _OPS = frozenset(name for line in _LISTED for name in line.split())
 
 
 def left_open(graph: Graph) -> bool:
-    """Whether the graph writes several values to one place on CUDA, any of which may stay."""
-    if kind_of(device_of(graph)) != "cuda":
-        return False
-    return any(node.op.startswith("aten.max_unpool") for node in graph.walk())
+    """Whether several threads write values to one place, any of which may stay."""
+    unpools = [node for node in graph.walk() if node.op.startswith("aten.max_unpool")]
+    return bool(unpools) and (kind_of(device_of(graph)) == "cuda" or not all(map(_has_planes, unpools)))
+
+
+def _has_planes(node: Node) -> bool:
+    """Whether each plane of what is given lies by itself, and is one thread's."""
+    given = node.args[0]
+    assert isinstance(given, Value)
+    type_ = given.tensor
+    return type_.strides is None or type_.strides == row_major(type_.shape)
 
 
 def adds_in_any_order(graph: Graph) -> bool:

@@ -145,7 +145,7 @@ class Reference:
         and so is the error that no backend has to be better than.
         """
         if left_open(self.graph):
-            raise Declined({"max_unpool": "which of several values for one place stays is open on this device"})
+            raise Declined({"max_unpool": "which of several values for one place stays is open here"})
         eager = self._beside(inputs)
         if self.is_drawn:
             return [Expected(e, drawn=True) for e in eager]
