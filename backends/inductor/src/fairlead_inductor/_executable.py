@@ -47,7 +47,8 @@ class InductorExecutable:
         casts = {"emulate_precision_casts": True} if _rounds_by_casts(graph) else {}
         devices = _devices(graph)
         rounding = _quotients_as_eager() if "cuda" in devices else {}
-        self._config = {**list_mode_options(options.mode), **casts, **rounding, **options.config}
+        cache = {"fx_graph_cache": False} if graph.symbols else {}  # an entry for one size is taken for all sizes
+        self._config = {**list_mode_options(options.mode), **casts, **rounding, **options.config, **cache}
         self._is_recorded = records(self._config, devices)
         self._variants: list[_Variant] = []
         self._lock = threading.Lock()
