@@ -251,6 +251,15 @@ BROKEN = {
 }
 
 
+def test_a_plugin_that_knows_what_to_do_about_it_says_so(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+    raised = 'ArgumentError("the licence is of last year", where="LICENCE", next="set LICENCE to a new one")'
+    site.plugin("licensed", f"from fairlead.errors import ArgumentError\nraise {raised}")
+    with caplog.at_level(logging.WARNING, "fairlead.plugins"):
+        PluginManager(Hooks).load()
+    assert "the licence is of last year" in caplog.text
+    assert "next: set LICENCE to a new one" in caplog.text
+
+
 def test_a_broken_plugin_is_named_once_and_the_others_work(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     for name, (source, _) in BROKEN.items():
         site.plugin(name, source)

@@ -150,7 +150,9 @@ def _import(entry: metadata.EntryPoint, where: str) -> object:
         raise PluginError(
             f"plugin {entry.name!r} does not import: {cause(error)}",
             where=where,
-            next="fix or uninstall the plugin; `fairlead doctor` lists all plugins",
+            next=error.next
+            if isinstance(error, FairleadError)
+            else "fix or uninstall the plugin; `fairlead doctor` lists all plugins",
         ) from error
 
 

@@ -101,6 +101,17 @@ def test_a_whole_process_is_traced_by_an_environment_variable(tmp_path: Path) ->
     assert "fairlead.backend" in {e["name"] for e in events(path)}
 
 
+def test_a_file_that_cannot_be_written_is_refused_before_anything_is_traced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for path in (tmp_path / "no/trace.json", tmp_path):
+        with pytest.raises(ArgumentError, match="cannot be written"), fairlead_trace.recording(path):
+            raise AssertionError("nothing runs")
+    monkeypatch.setenv("FAIRLEAD_TRACE", str(tmp_path / "no/trace.json"))
+    with pytest.raises(ArgumentError, match="cannot be written"):
+        TracePlugin()
+
+
 def test_ranges_of_an_unknown_profiler_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAIRLEAD_TRACE_RANGES", "perf")
     with pytest.raises(ArgumentError, match="FAIRLEAD_TRACE_RANGES is 'perf'"):

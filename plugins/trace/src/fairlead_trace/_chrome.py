@@ -16,17 +16,27 @@ from typing import Any
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
+from fairlead.errors import ArgumentError
+
 __all__ = ["ChromeTraceExporter"]
 
 
 class ChromeTraceExporter(SpanExporter):
     """Collects spans, and writes all of them to a file when it is flushed or shut down.
 
-    The file is written anew each time and is complete each time; its folder has to exist.
+    The file is written anew each time and is complete each time. Raises `ArgumentError` where it cannot be written,
+    before anything is collected.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(path)
+        folder = self._path.absolute().parent
+        if self._path.is_dir() or not os.access(folder, os.W_OK):
+            raise ArgumentError(
+                f"{self._path} cannot be written",
+                where="fairlead-trace: FAIRLEAD_TRACE, or the path of a recording",
+                next="name a file in a folder that exists",
+            )
         self._events: list[dict[str, Any]] = []
         self._lock = threading.Lock()
 
