@@ -134,8 +134,10 @@ def test_no_case_of_the_pack_goes_on_with_one_of_several_right_places() -> None:
 @pytest.mark.parametrize("name", ["ops", "opgrad", "directed", "errors", "ircompat"])
 def test_the_reference_passes_a_sample_of_the_family(name: str) -> None:
     results = [execute(case, Subject("eager", seed=5)) for case in family(name).cases()[::37]]
-    assert results
-    assert [r for r in results if not r.status.passed] == []
+    assert [r for r in results if not r.status.passed and r.status is not Status.DECLINED] == []
+    declined = [r.id for r in results if r.status is Status.DECLINED]
+    assert [case for case in declined if "max_unpool" not in case] == [], "torch says what these give"
+    assert len(declined) < len(results) / 10
 
 
 def test_an_integer_in_the_range_of_a_small_dtype_stays_in_it() -> None:

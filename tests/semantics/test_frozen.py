@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any, Literal
@@ -285,6 +286,36 @@ def test_threads_share_a_frozen_program(backend: str) -> None:
             thread.start()
         for thread in threads:
             thread.join()
+    assert failures == []
+
+
+@pytest.mark.skipif(not hasattr(torch._C._dynamo.eval_frame, "_set_lru_cache"), reason="torch 2.8 moves its entries")
+def test_threads_that_go_through_guards_do_not_miss_what_another_moves() -> None:
+    compiled = warm(Mlp().eval(), "eager", 1, 2, 3, 4)
+    failures: list[NotCompiledError] = []
+    together = threading.Barrier(8)
+
+    def call(size: int) -> None:
+        together.wait()
+        try:
+            with torch.no_grad():
+                for _ in range(3):
+                    compiled(torch.randn(size, 8))
+        except NotCompiledError as error:
+            failures.append(error)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(200):
+            with fairlead.freeze(compiled):
+                threads = [threading.Thread(target=call, args=(size,)) for size in (1, 2, 3, 4) * 2]
+                for thread in threads:
+                    thread.start()
+                for thread in threads:
+                    thread.join()
+    finally:
+        sys.setswitchinterval(interval)
     assert failures == []
 
 

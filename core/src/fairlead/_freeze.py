@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import torch
@@ -119,13 +119,19 @@ class _Held:
         self._met: dict[Any, object] = {}
         self._known: dict[Any, Direct | None] = {}
         self._warned: set[str] = set()
+        self._release: Callable[[], None] | None = None
         self.misses = 0
 
     def start(self) -> None:
         self._backend.session.is_frozen = True
+        self._release = _dynamo.hold_order()
         self._route.lead(self)
 
     def stop(self) -> None:
+        if self._release is None:
+            return
+        self._release()
+        self._release = None
         self._backend.session.is_frozen = False
         self._route.lead(self._before)
         self._forget()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import dis
 import functools
+import threading
 import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -29,6 +30,7 @@ __all__ = [
     "flattened",
     "frame_of",
     "has_hooks",
+    "hold_order",
     "original",
     "run_compiled",
     "signature",
@@ -79,6 +81,29 @@ def _once() -> ConvertFrameReturn:
     action: Any = types_of_dynamo.FrameAction  # type: ignore[attr-defined]
     strategy: Any = types_of_dynamo.FrameExecStrategy  # type: ignore[attr-defined]
     return ConvertFrameReturn(frame_exec_strategy=strategy(action.DEFAULT, action.DEFAULT))
+
+
+_order = threading.Lock()
+_holds = 0
+
+
+def hold_order() -> Callable[[], None]:
+    """Have Dynamo leave the entries of all functions in their order; what is returned ends that, and is called once.
+
+    Otherwise Dynamo moves the entry that fits to the front while other threads, which give the GIL away between guards,
+    are on their way through the list and miss what has moved behind them. torch 2.8 has no such switch.
+    """
+    _hold(1)
+    return functools.partial(_hold, -1)
+
+
+def _hold(more: int) -> None:
+    global _holds
+    with _order:
+        _holds += more
+        moves = getattr(torch._C._dynamo.eval_frame, "_set_lru_cache", None)
+        if moves is not None:
+            moves(_holds == 0)
 
 
 class Frame(NamedTuple):
