@@ -263,8 +263,10 @@ def test_scores_may_add_up_in_any_order_before_their_exponentials(size: float) -
         assert failure(Faulty(term_by_term, extern_aten=("*",)), attention("f32"), inputs) == ("", "")
 
 
-@pytest.mark.parametrize(("shift", "verdict"), [(0.0, ("", "")), (1e-5, MISMATCH)])
-def test_points_may_become_pixels_in_other_steps(shift: float, verdict: tuple[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("shift", "far", "verdict"), [(0.0, 1, ("", "")), (1e-5, 1, MISMATCH), (0.0, 10, ("", "")), (1e-4, 10, MISMATCH)]
+)
+def test_points_may_become_pixels_in_other_steps(shift: float, far: int, verdict: tuple[str, str]) -> None:
     def by_pixels(graph: Graph, inputs: Sequence[Any]) -> list[torch.Tensor]:
         image, points = inputs
         size = torch.tensor([20.0, 5.0])
@@ -279,7 +281,7 @@ def test_points_may_become_pixels_in_other_steps(shift: float, verdict: tuple[st
     for seed in range(10):
         generator = torch.Generator().manual_seed(seed)
         image = torch.randn(2, 3, 5, 20, generator=generator) * 4
-        points = torch.randn(2, 13, 10, 2, generator=generator)
+        points = torch.randn(2, 13, 10, 2, generator=generator) * far
         assert failure(Faulty(by_pixels, extern_aten=("*",)), narrow, [image, points]) == verdict
 
 

@@ -44,7 +44,7 @@ class Noise:
     ``by_magnitude``: the op, run on magnitudes, says how large they are. ``least``: the size at which units in the last
     place are taken for smaller results too, or ``operand`` for that of the first operand. ``operands``: how far, in
     proportion, each element of the operands is rounded before the op reads it. ``points``: the operand whose elements
-    are places between -1 and 1, which are wrong in proportion to that range, not to themselves.
+    are places between -1 and 1, which are wrong in proportion to that range, or to themselves where they are outside.
     """
 
     ulps: float

@@ -30,8 +30,9 @@ __all__ = ["Expected", "Reference"]
 TURNS = 4
 """How often a graph is run moved. Each element is moved up in some and down in others."""
 
-TURNS_TO_JUMP = 12
-"""The same for a graph that may round to integers or compare: half of the turns show a jump that is possible."""
+MORE_TURNS = 12
+"""The same for a graph that may round to integers or compare, of which half of the turns show a jump that is possible,
+and for points, whose coordinates move against each other in half of the turns."""
 
 MARGIN = 3.0
 """How many times the furthest that an element moved it may be off: several errors seldom all add up in a few runs."""
@@ -195,7 +196,7 @@ _Runs = tuple[Sequence[Any], Sequence[Any], Sequence[Sequence[Any]], Sequence[Se
 def _runs(shaken: Shaken, inputs: Sequence[Any], others: Sequence[Sequence[Any]]) -> _Runs:
     """``others`` are inputs that a backend may read in the place of these."""
     exact, least = shaken.exact(inputs)
-    turns = 0 if not shaken.moves else TURNS_TO_JUMP if shaken.jumps else TURNS
+    turns = 0 if not shaken.moves else MORE_TURNS if shaken.needs_turns else TURNS
     moved = [shaken.moved(inputs, turn) for turn in range(turns)]
     return exact, least, moved, [shaken.exact(each)[0] for each in others]
 

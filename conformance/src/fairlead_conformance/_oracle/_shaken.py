@@ -39,7 +39,8 @@ class Shaken:
         self._last = frozenset(v.id for v in declared.output_values()) - read
         self._outputs = tuple(v.id for v in declared.output_values())
         self.moves = any(map(_moves_operands, self._noise.values())) or bool(self._dtypes.keys() - self._last)
-        self.jumps = any(id(n) not in self._noise for n in graph.nodes)
+        noises = [self._noise.get(id(n)) for n in graph.nodes]
+        self.needs_turns = any(noise is None or noise.points is not None for noise in noises)
 
     def _enter(self, own: Node, wide: Node, numerics: Collection[str]) -> None:
         types = {r.id: r.type.dtype for r in own.results if r is not None and isinstance(r.type, TensorType)}
@@ -84,7 +85,8 @@ class _Run(Interpreter):
             given = torch.fx.node.map_aggregate(args, lambda a: self._operand(a, share, coherent))
             if noise.points is not None:
                 points = args[noise.points]
-                moved = points + share * self._signs(points.shape).to(points.dtype)
+                scale = points.abs().clamp(min=1)  # of what (x + 1) / 2 * size - 1 rounds, however x is reflected after
+                moved = points + share * scale * self._signs(points.shape).to(points.dtype)
                 given = (*given[: noise.points], moved, *given[noise.points + 1 :])
         result = getattr(self, n.op)(n.target, given, kwargs)
         value = n.meta.get("value")
