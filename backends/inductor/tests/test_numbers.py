@@ -78,6 +78,25 @@ def test_nothing_has_no_variance(shape: tuple[int, ...]) -> None:
         assert found.isnan().all()
 
 
+@pytest.mark.parametrize(
+    ("total", "shape"),
+    [
+        (lambda x: x.sum(), (1_000_000,)),
+        (lambda x: x.sum(1), (3, 1_000_003)),
+        (lambda x: x.sum(0, keepdim=True), (300_000, 3)),
+        (lambda x: x.sum((0, 2, 3), keepdim=True), (8, 3, 400, 400)),
+        (lambda x: x.mean((0, -1)), (100, 3, 10_000)),
+        (lambda x: x.to(torch.float64).mean(dtype=torch.float32), (1_000_000,)),
+    ],
+    ids=["whole", "rows", "columns", "channels", "mean", "dtype"],
+)
+def test_many_numbers_add_up(total: Callable[[torch.Tensor], torch.Tensor], shape: tuple[int, ...]) -> None:
+    x = torch.full(shape, 0.1)
+    found, right = fairlead.compile(total, backend="inductor")(x), total(x.double())
+    assert found.dtype is torch.float32
+    torch.testing.assert_close(found, right.float(), rtol=1e-5, atol=0.0)
+
+
 def test_halves_are_pooled_in_the_windows_that_torch_finds_for_them() -> None:
     pool = lambda x, samples: torch.ops.aten.fractional_max_pool2d(x, [3, 3], [19, 17], samples)[0]  # noqa: E731
     x, samples = torch.randn(2, 3, 37, 41).bfloat16(), torch.rand(2, 3, 2).bfloat16()

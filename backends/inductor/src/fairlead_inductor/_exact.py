@@ -5,14 +5,15 @@ quotients that are rounded down are made of the rounded quotient: of 0 and infin
 hyperbolic tangent is the logarithm of a quotient near 1. A half beyond an integer of 8 or 16 bits is converted straight
 to it, where ATen's kernels go through 32 bits. `any` and `all` of bytes are bool, and running statistics float32, where
 torch has bytes and halves. A product with the integer 0 is 0 to it, where NaN times 0 is NaN. A place in a whole tensor
-counts in the order of its memory, where it fuses what made the tensor. On CUDA a factor of -0 is 0, the negative of 0
-has no sign, and numbers that are nearly 0 are 0 under a root.
+counts in the order of its memory, where it fuses what made the tensor. Each lane of a vector adds thousands of float32
+numbers in a row: a million tenths come to 99,994. On CUDA a factor of -0 is 0, the negative of 0 has no sign, and
+numbers that are nearly 0 are 0 under a root.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -152,6 +153,54 @@ def _as_bytes(test: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
     return run
 
 
+_LONG = 2**16
+"""From how many terms on float32 sums are made of the sums of parts."""
+
+
+def _sum(
+    x: torch.Tensor, dim: Sequence[int] | None = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
+) -> torch.Tensor:
+    dims = _dims(x, dim)
+    if not _is_long(x, dims, dtype):
+        plain: torch.Tensor = _aten.sum.dim_IntList(x, dim, keepdim, dtype=dtype)
+        return plain
+    total = x.to(torch.float32)
+    for d in reversed(dims):
+        total = _sum_of_sums(total, d)
+    return total.reshape([1 if d in dims else n for d, n in enumerate(x.shape)]) if keepdim else total
+
+
+def _mean(
+    x: torch.Tensor, dim: Sequence[int] | None = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
+) -> torch.Tensor:
+    dims = _dims(x, dim)
+    if not _is_long(x, dims, dtype):
+        plain: torch.Tensor = _aten.mean.dim(x, dim, keepdim, dtype=dtype)
+        return plain
+    return _sum(x, dims, keepdim, dtype=dtype) / math.prod(x.shape[d] for d in dims)
+
+
+def _dims(x: torch.Tensor, dim: Sequence[int] | None) -> list[int]:
+    return sorted(d % x.dim() for d in dim or range(x.dim())) if x.dim() else []
+
+
+def _is_long(x: torch.Tensor, dims: Sequence[int], dtype: torch.dtype | None) -> bool:
+    sizes = [x.shape[d] for d in dims]
+    known = all(type(n) is int for n in sizes)  # to compare a symbol is to guard on it
+    return x.device.type == "cpu" and (dtype or x.dtype) is torch.float32 and known and math.prod(sizes) > _LONG
+
+
+def _sum_of_sums(x: torch.Tensor, dim: int) -> torch.Tensor:
+    """The sum over one dimension, in parts where it is long: about as many as each has terms."""
+    size = x.shape[dim]
+    if size <= _LONG:
+        return x.sum(dim)
+    parts = math.isqrt(size)
+    each = -(-size // parts)
+    x = torch.nn.functional.pad(torch.movedim(x, dim, -1), (0, parts * each - size))
+    return x.reshape(*x.shape[:-1], parts, each).sum(-1).sum(-1)
+
+
 def _with_statistics(norm: Callable[..., tuple[torch.Tensor, ...]]) -> Callable[..., tuple[torch.Tensor, ...]]:
     """``norm``, whose last two results have the dtype of the running mean and variance that it is given."""
 
@@ -186,6 +235,8 @@ _EXACT: dict[Any, Callable[..., Any]] = {  # an op as a whole where an operand i
     _aten.remainder: _remainder,
     _aten.div.Tensor_mode: _div,
     _aten.div: _div,
+    _aten.sum.dim_IntList: _sum,
+    _aten.mean.dim: _mean,
     _aten.neg.default: _neg,
     _aten.rsqrt.default: _rsqrt,
     **{test: _as_bytes(test) for op in (_aten.any, _aten.all) for test in (op.default, op.dim, op.dims)},
