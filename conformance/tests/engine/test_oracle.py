@@ -285,6 +285,32 @@ def test_points_may_become_pixels_in_other_steps(shift: float, far: int, verdict
         assert failure(Faulty(by_pixels, extern_aten=("*",)), narrow, [image, points]) == verdict
 
 
+@pytest.mark.parametrize(("honest", "least"), [(True, 0), (False, 20)])
+def test_a_norm_of_few_elements_may_add_them_in_any_order(honest: bool, least: int) -> None:
+    def turned(graph: Graph, inputs: Sequence[Any]) -> list[torch.Tensor]:
+        x = inputs[0].flip(1)
+        apart = x - x.sum(1, True) * (1 / 3)
+        variance = (apart**2).sum(1, True) if honest else (x**2).sum(1, True) - x.sum(1, True) ** 2 / 3
+        return [(apart * torch.rsqrt(variance * (1 / 3) + 1e-5)).flip(1)]
+
+    b = Builder("norm")
+    b.output(b.ops("aten.native_layer_norm.default", b.input("f64[1, 3]", "x"), [3], None, None, 1e-5)[0])
+    graph = b.graph()
+    found = []
+    for seed in range(40):
+        x = torch.randn(1, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(seed)) * 0.3 - 4.7
+        found.append(failure(Faulty(turned, extern_aten=("*",)), graph, [x]))
+    assert set(found) <= {("", ""), MISMATCH}
+    assert least <= found.count(MISMATCH) <= 2 * least
+
+
+def test_the_absolute_value_of_a_real_number_is_exact() -> None:
+    def above(graph: Graph, inputs: Sequence[Any]) -> list[torch.Tensor]:
+        return [torch.nextafter(inputs[0].abs(), torch.tensor(math.inf))]
+
+    assert failure(Faulty(above, extern_aten=("*",)), one("aten.abs.default", "f32[16]")) == MISMATCH
+
+
 BICUBIC = {"interpolation_mode": 2, "padding_mode": 2, "align_corners": False}
 
 

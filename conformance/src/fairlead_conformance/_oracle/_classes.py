@@ -97,8 +97,7 @@ _ULPS = re.compile(r"(\d+) ulp")
 
 def noise_of(node: Node, dtype: DType, numerics: Collection[str]) -> Noise | None:
     """What may be wrong with a node whose results have this type; None where nothing may."""
-    known = opset.spec(node.op)
-    comparison = known.comparison if known is not None else "accumulation"
+    comparison = _comparison(node)
     if node.op in _ELEMENTWISE:
         return _ELEMENTWISE[node.op]
     if comparison in _PICKED:
@@ -119,8 +118,15 @@ def noise_of(node: Node, dtype: DType, numerics: Collection[str]) -> Noise | Non
 
 def is_exact(graph: Graph) -> bool:
     """Whether every op of the graph has one correct result, bit by bit."""
-    specs = (opset.spec(node.op) for node in graph.walk())
-    return all(s is not None and s.comparison in _PICKED for s in specs) and not _keeps_more(graph)
+    return all(_comparison(node) in _PICKED for node in graph.walk()) and not _keeps_more(graph)
+
+
+def _comparison(node: Node) -> str:
+    """The opset's class, but that the absolute value of what is no complex number is exact."""
+    known = opset.spec(node.op)
+    if node.op == "aten.abs.default" and not any(v.tensor.dtype.is_complex for v in node.operands()):
+        return "exact"
+    return known.comparison if known is not None else "accumulation"
 
 
 def _keeps_more(graph: Graph) -> bool:

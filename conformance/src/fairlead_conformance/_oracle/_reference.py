@@ -32,7 +32,8 @@ TURNS = 4
 
 MORE_TURNS = 12
 """The same for a graph that may round to integers or compare, of which half of the turns show a jump that is possible,
-and for points, whose coordinates move against each other in half of the turns."""
+and for ops whose operands are moved: the coordinates of a point, or the few elements of a norm, often move so that
+nothing shows."""
 
 MARGIN = 3.0
 """How many times the furthest that an element moved it may be off: several errors seldom all add up in a few runs."""

@@ -38,9 +38,9 @@ class Shaken:
         read = {v.id for n in declared.nodes for v in n.operands()}
         self._last = frozenset(v.id for v in declared.output_values()) - read
         self._outputs = tuple(v.id for v in declared.output_values())
-        self.moves = any(map(_moves_operands, self._noise.values())) or bool(self._dtypes.keys() - self._last)
-        noises = [self._noise.get(id(n)) for n in graph.nodes]
-        self.needs_turns = any(noise is None or noise.points is not None for noise in noises)
+        moved = any(map(_moves_operands, self._noise.values()))
+        self.moves = moved or bool(self._dtypes.keys() - self._last)
+        self.needs_turns = moved or any(id(n) not in self._noise for n in graph.nodes)
 
     def _enter(self, own: Node, wide: Node, numerics: Collection[str]) -> None:
         types = {r.id: r.type.dtype for r in own.results if r is not None and isinstance(r.type, TensorType)}
