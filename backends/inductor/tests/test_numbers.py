@@ -10,6 +10,8 @@ import pytest
 import torch
 
 import fairlead
+from fairlead.ir import Builder
+from fairlead_inductor import InductorBackend, InductorOptions
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
@@ -95,6 +97,32 @@ def test_many_numbers_add_up(total: Callable[[torch.Tensor], torch.Tensor], shap
     found, right = fairlead.compile(total, backend="inductor")(x), total(x.double())
     assert found.dtype is torch.float32
     torch.testing.assert_close(found, right.float(), rtol=1e-5, atol=0.0)
+
+
+@pytest.mark.parametrize(
+    ("pool", "shape"),
+    [
+        (lambda x: F.avg_pool2d(x, 3, stride=(3, 4), padding=(0, 1), ceil_mode=True), (2, 8, 5)),
+        (lambda x: F.avg_pool3d(x, (1, 3, 2), stride=(3, 4, 2), padding=(0, 0, 1), ceil_mode=True), (2, 4, 6, 5)),
+    ],
+    ids=["2d", "3d"],
+)
+def test_averages_have_the_gradients_of_torch(
+    pool: Callable[[torch.Tensor], torch.Tensor], shape: tuple[int, ...]
+) -> None:
+    x = torch.randn(shape, requires_grad=True)
+    weights = torch.randn_like(pool(x))
+    found, right = (torch.autograd.grad(f(x), x, weights) for f in (fairlead.compile(pool, backend="inductor"), pool))
+    torch.testing.assert_close(found, right)
+
+
+def test_lists_of_one_length_stand_for_all_dimensions() -> None:
+    b = Builder("gradient")
+    grad, x = b.input("f32[1, 2, 2]", "grad"), b.input("f32[1, 4, 4]", "x")
+    b.output(b.op("aten.avg_pool2d_backward.default", grad, x, [2], [], [0], False, True, None))
+    run = InductorBackend().compile(b.graph(), InductorOptions(), {})
+    (found,) = run([torch.ones(1, 2, 2), torch.zeros(1, 4, 4)])
+    assert torch.equal(found, torch.full((1, 4, 4), 0.25))
 
 
 def test_halves_are_pooled_in_the_windows_that_torch_finds_for_them() -> None:

@@ -107,6 +107,12 @@ def _variance(node: Node) -> str | None:
     return "Inductor's variance of no elements is 0 and not NaN" if 0 in given.tensor.shape else None
 
 
+def _average_gradient(node: Node) -> str | None:
+    _, _, _, _, _, ceil_mode, count_include_pad, divisor = node.args
+    wrong = ceil_mode and count_include_pad and divisor is None
+    return "Inductor divides by other counts than torch where the last window goes past the padding" if wrong else None
+
+
 _UNSTATED = re.compile(r"aten\.special_(airy_ai|\w*bessel_\w+|\w+_polynomial_\w)\.")
 """Functions computed by recurrences and series, of which nobody says how many digits they have."""
 
@@ -143,6 +149,8 @@ def _as_strided(node: Node) -> str | None:
 
 
 _WRONG: dict[str, Callable[[Node], str | None]] = {
+    "aten.avg_pool2d_backward.default": _average_gradient,
+    "aten.avg_pool3d_backward.default": _average_gradient,
     "aten.fractional_max_pool2d.default": _fractional_pooling_of_halves,
     "aten.fractional_max_pool3d.default": _fractional_pooling,
     "aten.nextafter.default": _nextafter,

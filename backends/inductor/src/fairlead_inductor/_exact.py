@@ -201,6 +201,18 @@ def _sum_of_sums(x: torch.Tensor, dim: int) -> torch.Tensor:
     return x.reshape(*x.shape[:-1], parts, each).sum(-1).sum(-1)
 
 
+def _with_a_length_for_each(backward: Callable[..., torch.Tensor], rank: int) -> Callable[..., torch.Tensor]:
+    """``backward`` of a pooling over ``rank`` dimensions, with lists as long as that, which Inductor asserts."""
+
+    def run(
+        grad: torch.Tensor, x: torch.Tensor, kernel: list[int], stride: list[int], padding: list[int], *rest: Any
+    ) -> torch.Tensor:
+        lists = (kernel, stride or kernel, padding)
+        return backward(grad, x, *(each * rank if len(each) == 1 else each for each in lists), *rest)
+
+    return run
+
+
 def _with_statistics(norm: Callable[..., tuple[torch.Tensor, ...]]) -> Callable[..., tuple[torch.Tensor, ...]]:
     """``norm``, whose last two results have the dtype of the running mean and variance that it is given."""
 
@@ -240,6 +252,8 @@ _EXACT: dict[Any, Callable[..., Any]] = {  # an op as a whole where an operand i
     _aten.neg.default: _neg,
     _aten.rsqrt.default: _rsqrt,
     **{test: _as_bytes(test) for op in (_aten.any, _aten.all) for test in (op.default, op.dim, op.dims)},
+    _aten.avg_pool2d_backward.default: _with_a_length_for_each(_aten.avg_pool2d_backward.default, 2),
+    _aten.avg_pool3d_backward.default: _with_a_length_for_each(_aten.avg_pool3d_backward.default, 3),
     **{
         norm: _with_statistics(norm)
         for norm in (
