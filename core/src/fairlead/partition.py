@@ -24,7 +24,7 @@ from fairlead.ir import (
 from fairlead.passes import draws, shown_views
 from fairlead.placement import NodePlacement, Why
 
-__all__ = ["DRAWS", "NO_RANDOM_NUMBERS", "Assignment", "Part", "assign", "split", "verdict"]
+__all__ = ["DRAWS", "NO_RANDOM_NUMBERS", "Assignment", "Part", "assign", "split", "subgraph", "verdict"]
 
 DRAWS = "eager"
 """The backend that draws random numbers for those that do not, makes the views that outputs are, and runs declined
@@ -147,7 +147,9 @@ def split(graph: Graph, backends: Sequence[str], first: str) -> tuple[Part, ...]
     orders = itertools.islice(itertools.permutations(names), _MOST_ORDERS)
     candidates = [_merged(_groups(graph, backends, order), first) for order in orders]
     groups = min(candidates, key=len)
-    return tuple(Part(name, _subgraph(graph, nodes, index)) for index, (name, nodes) in enumerate(groups))
+    return tuple(
+        Part(name, subgraph(graph, nodes, f"{graph.name}_{index}")) for index, (name, nodes) in enumerate(groups)
+    )
 
 
 def _groups(graph: Graph, backends: Sequence[str], order: Sequence[str]) -> list[tuple[str, list[Node]]]:
@@ -197,7 +199,22 @@ def _merged(groups: list[tuple[str, list[Node]]], first: str) -> list[tuple[str,
     return merged
 
 
-def _subgraph(graph: Graph, nodes: Sequence[Node], index: int) -> Graph:
+def subgraph(graph: Graph, nodes: Sequence[Node], name: str) -> Graph:
+    """Some nodes of a graph as a graph of their own, in which values keep their ids.
+
+    What the nodes read and do not make are its inputs; what others or the graph's outputs read are its outputs. An
+    input is added where a symbol could not be read otherwise.
+
+    >>> from fairlead.ir import Builder
+    >>> builder = Builder("g", "inference")
+    >>> x = builder.input(TensorType(DType.f32, (2,)))
+    >>> y = builder.op("aten.abs.default", builder.op("aten.neg.default", x))
+    >>> builder.output(y)
+    >>> graph = builder.graph()
+    >>> part = subgraph(graph, graph.nodes[1:], "g_1")
+    >>> [i.value.id for i in part.inputs], [v.id for v in part.output_values()]
+    ([1], [2])
+    """
     made = {r.id: r for n in nodes for r in n.results if r is not None}
     inside = {id(n) for n in nodes}
     used_outside = {v.id for n in graph.nodes if id(n) not in inside for v in n.operands()}
@@ -211,7 +228,7 @@ def _subgraph(graph: Graph, nodes: Sequence[Node], index: int) -> Graph:
     outputs = tuple(Output(v, Role.intermediate) for v in made.values() if v.id in used_outside)
     listed = list(inputs.values())
     symbols = _local_symbols(graph, nodes, listed)
-    return Graph(f"{graph.name}_{index}", graph.kind, tuple(listed), tuple(nodes), outputs, symbols)
+    return Graph(name, graph.kind, tuple(listed), tuple(nodes), outputs, symbols)
 
 
 def _local_symbols(graph: Graph, nodes: Sequence[Node], inputs: list[Input]) -> tuple[Symbol, ...]:

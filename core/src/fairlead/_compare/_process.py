@@ -12,12 +12,12 @@ import tempfile
 import time
 from pathlib import Path
 from types import TracebackType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from fairlead._compare._data import Status
-from fairlead._compare._messages import Failed, Reply, Request
+from fairlead._compare._messages import Failed
 
 __all__ = ["LostError", "Process"]
 
@@ -40,15 +40,20 @@ class LostError(Exception):
 
 
 class Process:
-    """A worker with empty caches of its own. Leaving the context ends it and whatever it has started."""
+    """A worker with empty caches of its own. Leaving the context ends it and whatever it has started.
 
-    def __init__(self, folder: Path, *, threads: int | None, timeout: float) -> None:
+    ``worker`` is a module that answers requests with `fairlead._compare._served.serve` when it is run.
+    """
+
+    def __init__(
+        self, folder: Path, *, threads: int | None, timeout: float, worker: str = "fairlead._compare._worker"
+    ) -> None:
         self._timeout = timeout
         self._written = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - closed by __exit__
         self._caches = tempfile.TemporaryDirectory(dir=folder, ignore_cleanup_errors=True)
         self._pending = b""
         self._popen = subprocess.Popen(
-            [sys.executable, "-m", "fairlead._compare._worker"],
+            [sys.executable, "-m", worker],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._written,
@@ -73,26 +78,27 @@ class Process:
             os.killpg(self._popen.pid, signal.SIGKILL)
         self._popen.communicate()
 
-    def ask(self, request: Request, reply: type[R]) -> R:
+    def ask(self, request: Any, reply: type[R], timeout: float | None = None) -> R:
         """The worker's reply; raises `LostError` where it fails, dies, or takes longer than the timeout."""
         assert self._popen.stdin is not None
         try:
             self._popen.stdin.write(msgspec.json.encode(request) + b"\n")
         except BrokenPipeError:
             raise self._died() from None
-        answer = msgspec.json.decode(self._line(type(request).__name__), type=Reply)
+        line = self._line(type(request).__name__, self._timeout if timeout is None else timeout)
+        answer = msgspec.json.decode(line, type=reply | Failed)
         if isinstance(answer, Failed):
             raise _lost(answer)
         assert isinstance(answer, reply)
         return answer
 
-    def _line(self, request: str) -> bytes:
+    def _line(self, request: str, timeout: float) -> bytes:
         assert self._popen.stdout is not None
-        end = time.monotonic() + self._timeout
+        end = time.monotonic() + timeout
         while b"\n" not in self._pending:
             ready, _, _ = select.select([self._popen.stdout], [], [], max(end - time.monotonic(), 0))
             if not ready:
-                raise LostError(Status.timeout, f"no answer to {request.lower()} within {self._timeout:g} seconds")
+                raise LostError(Status.timeout, f"no answer to {request.lower()} within {timeout:g} seconds")
             read = self._popen.stdout.read(65536)
             if not read:
                 raise self._died()

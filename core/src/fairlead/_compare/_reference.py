@@ -20,7 +20,7 @@ from fairlead._compare._step import Tensors, results
 from fairlead._models import Model, next_sizes
 from fairlead.errors import ArgumentError
 
-__all__ = ["Case", "State", "example", "moved", "read_case", "with_dynamic", "write_cases"]
+__all__ = ["Case", "State", "case_of", "example", "in_float64", "moved", "read_case", "with_dynamic", "write_cases"]
 
 SHAKES = 2
 """How often eager is run with rounding added."""
@@ -116,13 +116,25 @@ def write_cases(model: Model, state: State, folder: Path, *, training: bool, dyn
             eager = _fresh(model, state, inputs, training)
         except Exception:
             continue  # An input made of the example's need not make sense to the model.
-        exact = _exact(wide, state, inputs, training) if wide else None
-        shaken = _shaken(model, state, inputs, training, exact or eager)
-        case = {"inputs": inputs, "eager": eager, "exact": exact, "shaken": shaken}
-        torch.save(case, folder / f"case-{len(labels)}.pt")
+        case = _case(model, wide, state, inputs, eager, training)
+        torch.save(vars(case), folder / f"case-{len(labels)}.pt")
         labels.append(label)
     state.restore(model)
     return tuple(labels)
+
+
+def case_of(model: Model, state: State, training: bool) -> Case:
+    """What the model's own inputs ought to give. Raises what `write_cases` raises; weights are as they were saved."""
+    _check_repeats(model, state, model.tensors, training)
+    eager = _fresh(model, state, model.tensors, training)
+    case = _case(model, _widened(model, state), state, model.tensors, eager, training)
+    state.restore(model)
+    return case
+
+
+def _case(model: Model, wide: Model | None, state: State, inputs: Tensors, eager: Tensors, training: bool) -> Case:
+    exact = _exact(wide, state, inputs, training) if wide else None
+    return Case(inputs, eager, exact, _shaken(model, state, inputs, training, exact or eager))
 
 
 def read_case(folder: Path, index: int) -> Case:
@@ -222,12 +234,18 @@ def _exact(wide: Model, state: State, inputs: Tensors, training: bool) -> Tensor
     """The results in float64, or None for a model that insists on another type."""
     state.restore(wide)
     doubles = {name: tensor.double() if tensor.is_floating_point() else tensor for name, tensor in inputs.items()}
+    with contextlib.suppress(Exception), in_float64():
+        return _copies(results(wide, wide.module, doubles, training))
+    return None
+
+
+@contextlib.contextmanager
+def in_float64() -> Iterator[None]:
+    """Within, what is computed of float64 is computed in float64, whatever narrower types it asks for on the way."""
     default = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
         with _Widen():
-            return _copies(results(wide, wide.module, doubles, training))
-    except Exception:
-        return None
+            yield
     finally:
         torch.set_default_dtype(default)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -13,14 +14,15 @@ from fairlead._compare._reference import Case, moved
 from fairlead._compare._step import Tensors
 from fairlead._compare._verify import Findings
 from fairlead._compile import Request, Session
-from fairlead._models._fir import example_inputs, tensor_of
+from fairlead._models._fir import example_inputs
 from fairlead._registry import registry
+from fairlead.interpret import tensor_of
 from fairlead.ir import Graph, TensorData, TensorType, Value
 from fairlead.ir._tensors import tensor_data
 from fairlead.passes import canonicalize, recognize_composites
 from fairlead.placement import Placement
 
-__all__ = ["OutputError", "Replay", "check_backend", "replay"]
+__all__ = ["OutputError", "Replay", "check_backend", "interpreted", "named", "replay", "shaken"]
 
 SHAKES = 2
 """How often the interpreter is run with inputs moved by one rounding: what that makes of a result is anyone's due."""
@@ -64,18 +66,18 @@ def replay(graph: Graph, given: dict[int, torch.Tensor], backend: str, against: 
     """
     torch.manual_seed(seed)
     inputs = example_inputs(graph, given)
-    reference = _named(graph, _expected(graph, inputs, against, seed))
-    shaken = _shaken(graph, inputs, reference, seed)
+    reference = named(graph, _expected(graph, inputs, against, seed))
+    due = shaken(graph, inputs, reference, seed)
     results, placement = _run(graph, inputs, backend, seed)
-    got = _named(graph, results)
+    got = named(graph, results)
     notes = [p.note for g in placement.graphs for p in g.parts if p.note]
-    outputs = tuple(_compared(name, got.get(name), expected, shaken) for name, expected in reference.items())
+    outputs = tuple(_compared(name, got.get(name), expected, due) for name, expected in reference.items())
     return Replay(graph=graph.name, backend=backend, outputs=outputs, placement=placement, problem="; ".join(notes))
 
 
 def _expected(graph: Graph, inputs: tuple[object, ...], against: str, seed: int) -> list[object]:
     if against == "eager":
-        return _interpreted(graph, inputs, seed)
+        return interpreted(graph, inputs, seed)
     return _without_torch(graph, inputs) if against == "numpy" else _run(graph, inputs, against, seed)[0]
 
 
@@ -106,12 +108,13 @@ def _run(graph: Graph, inputs: tuple[object, ...], backend: str, seed: int) -> t
     return results, session.placement
 
 
-def _interpreted(graph: Graph, inputs: tuple[object, ...], seed: int) -> list[object]:
+def interpreted(graph: Graph, inputs: Sequence[object], seed: int) -> list[object]:
+    """What torch computes op by op, with the random numbers of the seed."""
     torch.manual_seed(seed)
     return list(interpret.run(graph, inputs))
 
 
-def _named(graph: Graph, results: list[object]) -> Tensors:
+def named(graph: Graph, results: Sequence[object]) -> Tensors:
     """The tensors among the results, by what they are to the program."""
     found: Tensors = {}
     for index, (output, result) in enumerate(zip(graph.outputs, results, strict=True)):
@@ -121,12 +124,13 @@ def _named(graph: Graph, results: list[object]) -> Tensors:
     return found
 
 
-def _shaken(graph: Graph, inputs: tuple[object, ...], reference: Tensors, seed: int) -> dict[str, float]:
+def shaken(graph: Graph, inputs: Sequence[object], reference: Tensors, seed: int) -> dict[str, float]:
+    """How far each output moves from the reference when the inputs are moved by one rounding."""
     generator = torch.Generator().manual_seed(seed)
     furthest: dict[str, float] = {}
     for _ in range(SHAKES):
         others = tuple(moved(x, generator) if isinstance(x, torch.Tensor) else x for x in inputs)
-        for name, tensor in _named(graph, _interpreted(graph, others, seed)).items():
+        for name, tensor in named(graph, interpreted(graph, others, seed)).items():
             if tensor.is_floating_point() and tensor.numel():
                 distance = (tensor.double() - reference[name].double()).abs().nan_to_num(posinf=0.0).max()
                 furthest[name] = max(furthest.get(name, 0.0), float(distance))

@@ -31,10 +31,10 @@ def compiled(subject: Subject, model: Model, *, fallback: bool) -> Call:
             module, _, function = subject.name.partition(":")
             call: Call = getattr(importlib.import_module(module), function)(model)
             return call
-    import fairlead
+    from fairlead._user import compile as compile_
 
     budget = None if fallback else 0
-    return fairlead.compile(model.module, backend=subject.name, max_fallback=budget)
+    return compile_(model.module, backend=subject.name, max_fallback=budget)
 
 
 def graphs() -> int:

@@ -9,6 +9,7 @@ equal.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import torch
 
@@ -16,7 +17,7 @@ from fairlead._compare._data import Accuracy
 from fairlead._compare._reference import Case
 from fairlead._compare._step import GRADIENT, Tensors
 
-__all__ = ["ALLOWANCE", "FLOOR", "Findings"]
+__all__ = ["ALLOWANCE", "FLOOR", "Bar", "Findings", "bar"]
 
 ALLOWANCE = 8.0
 """How many times eager's own error is still right."""
@@ -73,14 +74,28 @@ class Findings:
         if not _same_specials(got, eager, finite):
             return f"{name} has other infinities or NaNs than eager"
         finite &= torch.isfinite(exact)
-        scale = max(_largest(exact[finite]), least) or 1.0
+        scale, own, allowed = bar(eager, exact, shaken, least)
         error = _distance(got[finite], exact[finite]) / scale
-        own = max(_distance(eager[finite], exact[finite]), shaken) / scale
         self.eager = max(self.eager, own)
         if error >= self.error:
             self.error, self.worst = error, name
-        allowed = max(ALLOWANCE * own, FLOOR.get(eager.dtype, FLOOR[torch.float32]))
         return f"{name} is off by {error:.1e}, eager by {own:.1e}" if error > allowed else ""
+
+
+class Bar(NamedTuple):
+    """What a result is measured by: its scale, and relative to that eager's own error and the one that is allowed."""
+
+    scale: float
+    own: float
+    allowed: float
+
+
+def bar(eager: torch.Tensor, exact: torch.Tensor, shaken: float, least: float = 0.0) -> Bar:
+    """The bar of a tensor of floating-point or complex numbers; ``least`` is the smallest scale that it may have."""
+    finite = torch.isfinite(eager) & torch.isfinite(exact)
+    scale = max(_largest(exact[finite]), least) or 1.0
+    own = max(_distance(eager[finite], exact[finite]), shaken) / scale
+    return Bar(scale, own, max(ALLOWANCE * own, FLOOR.get(eager.dtype, FLOOR[torch.float32])))
 
 
 def _largest(tensor: torch.Tensor) -> float:

@@ -6,19 +6,13 @@ its own.
 
 from __future__ import annotations
 
-import os
-import re
-import sys
 import time
 from pathlib import Path
-from typing import TextIO
 
-import msgspec
 import torch
 
 from fairlead._compare._data import FirstCall, Status
 from fairlead._compare._messages import (
-    Failed,
     First,
     Load,
     Loaded,
@@ -33,12 +27,12 @@ from fairlead._compare._messages import (
     Verify,
 )
 from fairlead._compare._reference import State, example, read_case, with_dynamic, write_cases
+from fairlead._compare._served import serve
 from fairlead._compare._step import Call, Tensors, results, run, step
 from fairlead._compare._subjects import compiled, graphs, placement
 from fairlead._compare._usage import MemoryMark, cpu_seconds
 from fairlead._compare._verify import Findings
 from fairlead._models._load import load
-from fairlead.errors import FairleadError
 
 MIB = 2**20
 
@@ -145,34 +139,17 @@ class Worker:
 
 
 def main() -> None:
-    """Answer requests, one a line, until the standard input ends."""
-    replies = _channel()
+    """Answer requests; the first one says what to measure."""
     worker: Worker | None = None
-    for line in sys.stdin:
-        try:
-            request = msgspec.json.decode(line, type=Request)
-            if worker is None:
-                assert isinstance(request, Load)
-                worker = Worker(request)
-            reply = worker.answer(request)
-        except FairleadError as error:
-            reply = Failed(error.code, error.what, error.where, error.next)
-        except Exception as error:  # A compiler's, or the user's own code: whatever it raises costs this row.
-            reply = Failed("", f"{type(error).__name__}: {_one_line(str(error))}")
-        replies.write(msgspec.json.encode(reply).decode() + "\n")
-        replies.flush()
 
+    def answer(request: Request) -> Reply:
+        nonlocal worker
+        if worker is None:
+            assert isinstance(request, Load)
+            worker = Worker(request)
+        return worker.answer(request)
 
-def _one_line(text: str) -> str:
-    """Without line breaks, and without the colours that some compilers' messages carry."""
-    return " ".join(re.sub(r"\x1b\[[0-9;]*m", "", text).split())
-
-
-def _channel() -> TextIO:
-    """The standard output for replies alone: what SDKs print goes to standard error from here on."""
-    replies = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    return replies
+    serve(Request, answer)
 
 
 if __name__ == "__main__":

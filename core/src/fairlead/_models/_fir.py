@@ -11,10 +11,10 @@ import torch
 from fairlead._models._model import Dynamic, Model
 from fairlead._torch_types import TORCH_DTYPES
 from fairlead.errors import ArgumentError
-from fairlead.interpret import restride, to_fx
-from fairlead.ir import File, Graph, Input, Role, TensorData, TensorType, dims, read
+from fairlead.interpret import restride, tensor_of, to_fx
+from fairlead.ir import File, Graph, Input, Role, TensorType, dims, read
 
-__all__ = ["WEIGHTS", "example_inputs", "given_constants", "load_fir", "tensor_of"]
+__all__ = ["WEIGHTS", "example_inputs", "given_constants", "load_fir"]
 
 WEIGHTS = (Role.parameter, Role.buffer, Role.constant)
 
@@ -42,14 +42,6 @@ def load_fir(spec: str) -> Model:
 def given_constants(file: File, graph: int = 0) -> dict[int, torch.Tensor]:
     """The tensors that a file holds for inputs of one of its graphs, copied: torch may write to them."""
     return {index: tensor_of(data) for index, data in file.constants(graph).items()}
-
-
-def tensor_of(data: TensorData) -> torch.Tensor:
-    """A tensor of its own with these elements."""
-    dtype = TORCH_DTYPES[data.dtype]
-    if not data.nbytes:
-        return torch.empty(data.shape, dtype=dtype)
-    return torch.frombuffer(bytearray(data.data), dtype=dtype).reshape(data.shape)
 
 
 def example_inputs(graph: Graph, given: Mapping[int, torch.Tensor]) -> tuple[Any, ...]:

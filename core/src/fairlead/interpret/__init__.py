@@ -7,6 +7,7 @@ that take FX.
 from fairlead._torch_types import torch_dtype
 from fairlead.interpret._fx import run, to_fx
 from fairlead.interpret._strides import restride
+from fairlead.interpret._tensors import tensor_of
 from fairlead.interpret._threads import in_clean_thread
 
-__all__ = ["in_clean_thread", "restride", "run", "to_fx", "torch_dtype"]
+__all__ = ["in_clean_thread", "restride", "run", "tensor_of", "to_fx", "torch_dtype"]
