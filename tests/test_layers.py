@@ -19,19 +19,31 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"_settings", "_stages", "_plugins", "hooks"}),
     frozenset({"_contract", "_registry", "registry", "_defaults", "_options", "_hook_calls", "passes"}),
     frozenset(
-        {"placement", "_placement_table", "explanation", "partition", "interpret", "_signatures", "_eager", "artifacts"}
+        {
+            "placement",
+            "_placement_table",
+            "bisection",
+            "explanation",
+            "partition",
+            "interpret",
+            "_signatures",
+            "_eager",
+            "artifacts",
+        }
     ),
     frozenset({"_failures", "_program", "_results", "_capture", "_compile", "_pieces"}),
     frozenset(
         {"_arguments", "_dims", "_direct", "_explain", "_freeze", "_handle", "_progress", "_shapes", "_user"}
-        | {"torch", "__init__"}
+        | {"torch"}
     ),
-    frozenset({"_models", "_compare", "_page", "_cli", "__main__"}),
+    frozenset({"_models", "_compare", "_page"}),
+    frozenset({"_bisect"}),
+    frozenset({"_cli", "__init__", "__main__"}),
 )
 """The parts of core, lowest first: a part imports from its own layer and from those below."""
 
 WITHOUT_TORCH = frozenset().union(
-    *LAYERS[:5], {"placement", "_placement_table", "explanation", "partition", "_page", "_cli"}
+    *LAYERS[:5], {"placement", "_placement_table", "bisection", "explanation", "partition", "_page", "_cli"}
 ) - {"_torch_types"}
 """The parts of core that import torch nowhere, not even in a function."""
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from fairlead.errors import FairleadError
 
 if TYPE_CHECKING:
+    from fairlead._bisect import bisect
     from fairlead._defaults import set_default
     from fairlead._dims import Dim
     from fairlead._explain import compile_times, explain
@@ -26,6 +27,7 @@ __all__ = [
     "FairleadError",
     "Frozen",
     "__version__",
+    "bisect",
     "compile",
     "compile_ahead",
     "compile_times",
@@ -53,6 +55,10 @@ def __getattr__(name: str) -> object:
         from fairlead._defaults import set_default
 
         return set_default
+    if name == "bisect":
+        from fairlead._bisect import bisect
+
+        return bisect
     from fairlead import _explain, _user
 
     return getattr(_explain if name in ("compile_times", "explain") else _user, name)

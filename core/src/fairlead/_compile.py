@@ -104,6 +104,10 @@ class Session:
         for name in {self.request.backend, *self.request.by_device.values()}:
             _options.parse(registry.get(name), self.request.options)
 
+    def stand_in(self, backend: Backend[Any]) -> None:
+        """Have this object take the place of the backend of its name in what is built from now on."""
+        self._targets[backend.name] = backend, _options.parse(backend, self.request.options)
+
     def permit(self) -> None:
         """Raise where nothing may be compiled: the program is frozen."""
         if self.is_frozen:

@@ -7,7 +7,20 @@ from typing import Annotated
 
 import typer
 
-from fairlead._cli import Invocation, backends, capture, compare, diff, doctor, explain, op, replay, show, verify
+from fairlead._cli import (
+    Invocation,
+    backends,
+    bisect,
+    capture,
+    compare,
+    diff,
+    doctor,
+    explain,
+    op,
+    replay,
+    show,
+    verify,
+)
 from fairlead._cli.commands import Commands
 
 app = typer.Typer(
@@ -15,7 +28,7 @@ app = typer.Typer(
 )
 backends.register(app)
 doctor.register(app)
-for command in (compare, explain, capture, show, replay, verify, diff, op):
+for command in (compare, explain, bisect, capture, show, replay, verify, diff, op):
     command.register(app)
 
 
