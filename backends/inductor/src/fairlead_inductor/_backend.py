@@ -59,7 +59,8 @@ class InductorBackend:
 
     def supports(self, node: Node, /) -> Support:
         """What torch has, but for what Inductor's code gets wrong: it calls ATen for an op that it has no code for."""
-        reason = _NO_STATED_DIGITS if _UNSTATED.match(node.op) else _WRONG.get(node.op, _never)(node)
+        wrong = _WRONG.get(node.op, _never) if node.args else _never
+        reason = _NO_STATED_DIGITS if _UNSTATED.match(node.op) else wrong(node)
         return Support.yes() if reason is None else Support.no(reason)
 
     def compile(self, graph: Graph, options: InductorOptions, constants: Mapping[int, torch.Tensor], /) -> Executable:
