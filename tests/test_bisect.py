@@ -92,6 +92,11 @@ class Net(torch.nn.Module):
         return self.second(y).softmax(-1)
 
 
+class Faded(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.gelu(x) * 1e-9 + x
+
+
 P, Q = (Value(i, TensorType(DType.f32, (2,))) for i in range(2))
 GRAPH = Graph("g", Kind.inference, (Input(P),), (Node("aten.gelu.default", (P, "none"), (Q,)),), (Output(Q),))
 X = torch.linspace(-2, 2, 32).reshape(4, 8)
@@ -140,6 +145,12 @@ def test_a_fault_of_two_ops_together_keeps_both(search: Search) -> None:
     found = search(after="aten.linear.default")
     assert found.ops == ("aten.linear.default", "aten.gelu.default")
     assert found.reproduces
+
+
+def test_an_error_that_fades_before_it_leaves_its_part_is_found(search: Search) -> None:
+    found = search(Faded(), x=torch.ones(4, 8))
+    assert (found.ops, found.reproduces) == (("aten.gelu.default",), True)
+    assert found.detail.endswith("; what the Part gives is right")
 
 
 def test_the_backward_of_a_training_step_is_searched_too(search: Search) -> None:
@@ -235,4 +246,4 @@ def test_the_command_takes_files_and_says_what_it_finds_in_json(run: Run, site: 
 def test_the_command_says_where_nothing_fails(run: Run, site: Site, tmp_path: Path) -> None:
     done = run("-m", "fairlead", "bisect", "mlp", "--backend", "eager", "-o", str(tmp_path))
     assert done.returncode == 0
-    assert done.stdout.startswith("mlp on eager: no rung breaks (1 graph tried, ")
+    assert done.stdout.startswith("mlp on eager: no rung breaks (2 graphs tried, ")

@@ -37,7 +37,8 @@ def bisect(
     The model is run in eager, by the interpreter of the IR, and where that breaks by torch's ``aot_eager``; then each
     Part is given to the backend, in a process of its own, and its results are compared with float64 by the rule of
     ``fairlead compare``. The first Part that crashes, raises, hangs or is wrong is made smaller as long as it fails in
-    the same way, and written to ``folder`` as a ``.fir`` file with a script of at most 30 lines.
+    the same way, and written to ``folder`` as a ``.fir`` file with a script of at most 30 lines. Where no Part fails,
+    a single node is searched whose result is wrong although it does not show in what its Part gives.
 
     A deep copy of the model is called; ``training`` adds a loss and its backward, with the model in the mode that it
     is in. ``timeout`` is for each graph that the backend compiles and runs: one without an answer by then hangs.
@@ -49,7 +50,7 @@ def bisect(
 
     >>> found = bisect(torch.nn.Linear(2, 2), [torch.ones(1, 2)], backend="eager")
     >>> found.rung, found.trials
-    (None, 1)
+    (None, 2)
     """
     if seconds <= 0 or timeout <= 0:
         raise ArgumentError(

@@ -13,7 +13,7 @@ import msgspec
 import torch
 
 from fairlead import _options, ir
-from fairlead._bisect._candidate import SEED, Candidate
+from fairlead._bisect._candidate import SEED, Candidate, Cutting
 from fairlead._bisect._judge import expected, judge
 from fairlead._bisect._reduce import Note, Reduction
 from fairlead._bisect._script import Script, is_storable, redrawn, shows
@@ -160,14 +160,31 @@ class _Search:
             outcome = self._trials.run(part)
             if outcome.failure is None:
                 continue
-            self.know(
-                rung=Rung.backend, failure=outcome.failure, part=part.graph.name, part_nodes=len(part.graph.nodes)
-            )
+            self._broken(part, outcome)
             reduction = Reduction(part, outcome, self._trials, self._note)
             with self.until_ended():
                 reduction.search()
             self._write(reduction.best, reduction.outcome)
             return
+        for number, part in enumerate(parts, 1):
+            self._note(f"every result of Part {number} of {len(parts)}")
+            if self._wrong_within(part):
+                return
+
+    def _wrong_within(self, part: Candidate) -> bool:
+        """Whether a node is wrong alone, though what its Part gives is right: errors may fade, or meet a bias."""
+        whole = Cutting(part).exposed
+        outcome = self._trials.run(whole)
+        reduction = Reduction(whole, outcome, self._trials, self._note)
+        if outcome.failure is not Failure.wrong or not reduction.search_alone():
+            return False
+        self._broken(part, outcome)
+        self._write(reduction.best, reduction.outcome)
+        self.know(detail=f"{self.found.detail}; what the Part gives is right")
+        return True
+
+    def _broken(self, part: Candidate, outcome: Outcome) -> None:
+        self.know(rung=Rung.backend, failure=outcome.failure, part=part.graph.name, part_nodes=len(part.graph.nodes))
 
     def _write(self, best: Candidate, outcome: Outcome) -> None:
         """Say what is left of a Part, and write it."""

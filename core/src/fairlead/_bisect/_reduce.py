@@ -31,9 +31,19 @@ class Reduction:
     def search(self) -> None:
         """Make ``best`` as small as it gets. Raises what `Trials.run` raises, and keeps what it has."""
         cutting = Cutting(self._whole)
-        if not any(self._fails(cutting.cut([node])) for node in self._suspects(cutting)):
+        if not self._alone(cutting):
             self._thin(cutting)
         self._single_out()
+
+    def search_alone(self) -> bool:
+        """Make ``best`` a single node, and say whether there is one that fails alone."""
+        found = self._alone(Cutting(self._whole))
+        if found:
+            self._single_out()
+        return found
+
+    def _alone(self, cutting: Cutting) -> bool:
+        return any(self._fails(cutting.cut([node])) for node in self._suspects(cutting))
 
     def _suspects(self, cutting: Cutting) -> Iterator[Node]:
         """The nodes to try alone: the first whose result is wrong in the whole, or else one of each kind."""
@@ -41,8 +51,10 @@ class Reduction:
             kinds = {_likeness(node): node for node in reversed(self._whole.graph.nodes) if _makes(node)}
             yield from reversed(kinds.values())
             return
-        self._note("looking at every result")
-        outcome = self._trials.run(cutting.exposed)
+        outcome = self._failure
+        if len(self._whole.graph.outputs) < len(cutting.exposed.graph.outputs):
+            self._note("looking at every result")
+            outcome = self._trials.run(cutting.exposed)
         if outcome.failure is Failure.wrong and outcome.outputs:
             made = cutting.exposed.graph.outputs[outcome.outputs[0]].value
             assert isinstance(made, Value)
