@@ -207,14 +207,15 @@ def _line(row: Row) -> str:
 
 def _page(rows: Sequence[Row]) -> str:
     here, command = describe(), " ".join(("python benchmarks/bisection.py", *sys.argv[1:]))
+    backends, longest = len({r.fault.name for r in rows}), max((r.seconds for r in rows), default=0.0)
     found, shown, slow = (sum(getattr(r, n) for r in rows) for n in ("op", "shown", "late"))
     return (
         "# Faulty ops found by bisect\n\n"
         f"`{command}`. {here.processor}, {here.cores} cores at a load of {here.load:.1f}, torch "
         f"{torch.__version__}. A load beyond the cores is other programs.\n\n"
-        f"{sum(map(len, PLAN.values()))} searches are planned, {len(rows)} were made. Of these, for {len({r.fault.name for r in rows})} faulty backends of the zoo, {found} left one "
-        f"node, of the planted op. {shown} scripts show the fault with torch, core and the faulty backend alone. {slow} took longer than two minutes; the longest took "
-        f"{max((r.seconds for r in rows), default=0):.0f} s.\n\n"
+        f"{sum(map(len, PLAN.values()))} searches are planned, {len(rows)} were made. Of these, for {backends} faulty "
+        f"backends of the zoo, {found} left one node, of the planted op. {shown} scripts show the fault with torch, "
+        f"core and the faulty backend alone. {slow} took longer than two minutes; the longest took {longest:.0f} s.\n\n"
         "| fault | in | op that is left | nodes | of | graphs tried | found | shown | seconds |\n"
         "|---|---|---|---:|---:|---:|---|---|---:|\n" + "\n".join(map(_line, rows)) + "\n"
     )
