@@ -83,14 +83,12 @@ def test_nothing_has_no_variance(shape: tuple[int, ...]) -> None:
 @pytest.mark.parametrize(
     ("total", "shape"),
     [
-        (lambda x: x.sum(), (1_000_000,)),
         (lambda x: x.sum(1), (3, 1_000_003)),
-        (lambda x: x.sum(0, keepdim=True), (300_000, 3)),
         (lambda x: x.sum((0, 2, 3), keepdim=True), (8, 3, 400, 400)),
         (lambda x: x.mean((0, -1)), (100, 3, 10_000)),
         (lambda x: x.to(torch.float64).mean(dtype=torch.float32), (1_000_000,)),
     ],
-    ids=["whole", "rows", "columns", "channels", "mean", "dtype"],
+    ids=["rows", "channels", "mean", "dtype"],
 )
 def test_many_numbers_add_up(total: Callable[[torch.Tensor], torch.Tensor], shape: tuple[int, ...]) -> None:
     x = torch.full(shape, 0.1)

@@ -22,20 +22,26 @@ def reduce(w: Writer, op: str, x: Ref, axes: tuple[int, ...], *, keep: bool = Tr
     return w.same_axes(op, x, axes, keep) if axes else x
 
 
-_LONG = 8192
-"""Sums of more terms are taken in two steps where the runtime adds serially. Norms, which it fuses, have fewer."""
+_LONG, _LONG_TOGETHER = 2**13, 2**16
+"""Sums of more terms, along one dimension or several, are taken in two steps where the runtime adds serially. Norms,
+which it fuses, have fewer. A prime number of terms has no parts."""
 
 
 def _reduced_long(c: Call, op: str, x: Ref, axes: tuple[int, ...], *, keep: bool) -> Ref:
-    """A sum or mean of the first operand: of a long dimension as that of parts, which rounds less."""
+    """A sum or mean of the first operand: of many terms as that of parts, which rounds less."""
     w, shape = c.writer, c.type(0).shape
-    size = shape[axes[0]] if len(axes) == 1 else None
-    if not w.target.sums_serially or not isinstance(size, int) or size <= _LONG:
+    sizes = [n for n in (shape[a] for a in axes) if isinstance(n, int)]
+    size, adjacent = math.prod(sizes), axes == tuple(range(axes[0], axes[0] + len(axes))) if axes else False
+    is_long = size > (_LONG if len(axes) == 1 else _LONG_TOGETHER)
+    if not w.target.sums_serially or len(sizes) < len(axes) or not adjacent or not is_long:
         return reduce(w, op, x, axes, keep=keep)
-    (axis,) = axes
+    before, after = shape[: axes[0]], shape[axes[-1] + 1 :]
     count = next(n for n in range(math.isqrt(size), 0, -1) if size % n == 0)
-    parts = w.reshape(x, (*shape[:axis], count, size // count, *shape[axis + 1 :]))
-    return reduce(w, op, reduce(w, op, parts, (axis + 1,), keep=False), axes, keep=keep)
+    parts = w.reshape(x, (*before, count, size // count, *after))
+    sums = reduce(w, op, parts, (axes[0] + 1,), keep=False)
+    apart = w.reshape(sums, (*before, 1, count, *after))  # so that no runtime makes one sum of the two
+    out = reduce(w, op, apart, (axes[0], axes[0] + 1), keep=False)
+    return w.reshape(out, (*before, *(1 for _ in axes), *after)) if keep else out
 
 
 def everywhere(w: Writer, truth: Ref, axes: tuple[int, ...], *, keep: bool = True) -> Ref:

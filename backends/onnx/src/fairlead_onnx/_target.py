@@ -29,8 +29,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     a NaN. ``reduces_from_finite``: its reductions to an extremum start from the largest finite number, so that they
     miss an infinity. ``partial_rows``: in a row with a NaN or an infinity, its softmax makes NaN of some elements only.
     ``casts_truth``: its conversion to bool makes True of all integers but 0. ``where_drops_sign``: its Where makes 0 of
-    a -0 of the operand that is taken where the condition holds. ``sums_serially``: its sums of one dimension add one
-    number after the other. ``avoided``: ONNX ops that it gets wrong, and that are written in others. ``coarse``: ONNX
+    a -0 of the operand that is taken where the condition holds. ``sums_serially``: it adds many terms one after the
+    other. ``avoided``: ONNX ops that it gets wrong, and that are written in others. ``coarse``: ONNX
     ops whose results are lost where they are very small or very large. ``readable``: element types that it takes as
     inputs only, to convert them at once.
     """

@@ -41,6 +41,7 @@ TARGET = Target(
     reduces_from_finite=True,
     partial_rows=True,
     casts_truth=False,
+    sums_serially=True,
     # Of constants, and of integers (defects/edges.py); GatherND is no reference implementation's.
     avoided=frozenset({"Abs", "ReduceMax", "ReduceMin", "GatherND"}),
     coarse=frozenset({"Softplus", "Exp"}),
