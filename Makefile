@@ -14,7 +14,7 @@ ON_GPU := eager inductor cudagraphs
 DEVICE ?= cpu
 SAMPLED := inductor tvm
 TIMED := conformance/tests/run# workers that must not be late: these tests have the machine to themselves
-SAMPLE := 8/16
+SAMPLE := 4/4
 
 .PHONY: help setup test lint unit gpu inference demo bench conform coverage matrix pack zoo mutants fix api docs vendor wheels clean
 .DEFAULT_GOAL := help
