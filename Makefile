@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-BACKENDS := backends/onnx backends/inductor backends/onnxrt backends/openvino backends/openxla backends/ipex backends/tvm backends/cudagraphs
+BACKENDS := backends/onnx backends/inductor backends/onnxrt backends/openvino backends/openxla backends/ipex backends/tvm backends/cudagraphs backends/tensorrt
 PLUGINS := plugins/trace
 WHEELS := core $(BACKENDS) $(PLUGINS) conformance
 MODELS ?= bert resnet50

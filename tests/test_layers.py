@@ -55,6 +55,7 @@ SDKS = {
     "ipex": ("torch",),
     "tvm": ("tvm", "tvm_ffi"),
     "cudagraphs": ("torch",),
+    "tensorrt": ("torch", "tensorrt", "tensorrt_rtx", "onnx_ir"),
     "onnx": ("onnx_ir",),
 }
 """What each wheel must not load before it is used."""

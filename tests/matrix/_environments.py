@@ -24,6 +24,7 @@ WHEELS = (
     "backends/ipex",
     "backends/tvm",
     "backends/cudagraphs",
+    "backends/tensorrt",
 )
 NEEDS = ("numpy", "transformers", "onnxruntime", "onnx-ir", "openvino", "jax", "pytest", "hypothesis", "expecttest",
          "hatchling", "editables", "msgspec", "pluggy", "rich", "safetensors", "typer", "ml_dtypes")  # fmt: skip

@@ -25,7 +25,7 @@ from fairlead.hooks import PluginManager, plugin_manager
 
 GROUP = "fairlead.backends"
 
-FIRST_PARTY = ("cudagraphs", "eager", "inductor", "ipex", "onnxrt", "openvino", "openxla", "tvm")
+FIRST_PARTY = ("cudagraphs", "eager", "inductor", "ipex", "onnxrt", "openvino", "openxla", "tensorrt", "tvm")
 """The backends whose wheel is ``fairlead`` or ``fairlead-<name>``, so that an error can say what to install."""
 
 RESERVED = (*FIRST_PARTY, "conformance", "fairlead", "onnx")

@@ -114,7 +114,7 @@ def lower(graph: Graph, *, target: Target) -> Lowered:
     writer = Writer(target, symbol)
     for name, given in zip(names, graph.inputs, strict=True):
         stored = Ref(name, _stored(given.value))
-        values[given.value.id] = _widened(writer, stored)
+        values[given.value.id] = writer.widen(stored)
     for node in graph.nodes:
         _write(node, writer, values)
     outputs = tuple(_output(writer, v, values[v.id], i) for i, v in enumerate(_results(graph)))
@@ -122,12 +122,30 @@ def lower(graph: Graph, *, target: Target) -> Lowered:
 
 
 def _write(node: Node, writer: Writer, values: dict[int, Ref]) -> None:
+    writer.half = _half(node)
     written = RULES[node.op](Call(node, writer, values)) if _has_elements(node) else _empty(node, writer)
     refs = (written,) if isinstance(written, Ref) else written
     for result, ref in zip(node.results, refs, strict=True):
         if result is not None:
             assert ref is not None, f"the rule of {node.op} leaves out a result that is used"
             values[result.id] = writer.cast(ref, computed(result.tensor.dtype))
+
+
+_PRODUCTS = frozenset(
+    {
+        *("aten.linear.default", "aten.mm.default", "aten.bmm.default", "aten.addmm.default", "aten.baddbmm.default"),
+        *("aten.mv.default", "aten.dot.default", "aten.convolution.default"),
+    }
+)
+"""Ops that torch computes in halves. Attention is none: its own kernels keep scores in f32."""
+
+
+def _half(node: Node) -> DType | None:
+    """The half type that a product is computed in, None for other ops and types."""
+    if node.op not in _PRODUCTS:
+        return None
+    dtype = node.result.tensor.dtype
+    return None if computed(dtype) is dtype else dtype
 
 
 def _has_elements(node: Node) -> bool:
@@ -144,11 +162,6 @@ def _nothing(writer: Writer, value: Value) -> Ref:
     if not type_.is_static:
         return writer.op("Expand", writer.number(0, computed(type_.dtype)), writer.shape(type_.shape))
     return writer.const((), computed(type_.dtype), tuple(d for d in type_.shape if isinstance(d, int)))
-
-
-def _widened(writer: Writer, stored: Ref) -> Ref:
-    dtype = computed(stored.dtype)
-    return stored if dtype is stored.dtype else writer.op("Cast", stored, dtype=dtype, to=ONNX_DTYPES[dtype])
 
 
 def _output(writer: Writer, value: Value, ref: Ref, index: int) -> Ref:

@@ -20,7 +20,10 @@ def layer_norm(c: Call) -> tuple[Ref | None, ...]:
     normal = len(c.ints(1))
     shape = c.type(0).shape
     scale, shift = c.maybe(2, x.dtype), c.maybe(3, x.dtype)
-    if x.dtype is not DType.f32:  # runtimes give the statistics of f64 in f32
+    wants_statistics = c.wants(1) or c.wants(2)
+    if x.dtype is not DType.f32 or (
+        wants_statistics and "LayerNormalization" in w.target.avoided
+    ):  # those of f64 come in f32
         axes = tuple(range(len(shape) - normal, len(shape)))
         y, mean, rstd = standardised(w, x, axes, float(c.number(4)))
         return scaled(w, y, scale, shift), mean, rstd
@@ -104,8 +107,14 @@ def batch_norm(c: Call) -> tuple[Ref | None, ...]:
     channels = c.type(3).shape
     scale = c.maybe(1, x.dtype) or filled(w, w.number(1.0, x.dtype), channels)
     shift = c.maybe(2, x.dtype) or filled(w, w.number(0.0, x.dtype), channels)
-    w.kernel_dtype("BatchNormalization", x.dtype)
-    y = w.op("BatchNormalization", x, scale, shift, mean, variance, epsilon=float(c.number(6)))
+    if "BatchNormalization" in w.target.avoided:
+        deviation = w.same("Sqrt", w.same("Add", variance, w.number(float(c.number(6)), x.dtype)))
+        scale = w.same("Div", scale, deviation)
+        shift = w.same("Sub", shift, w.same("Mul", mean, scale))
+        y = scaled(w, x, as_channels(w, scale, c.rank(0)), as_channels(w, shift, c.rank(0)))
+    else:
+        w.kernel_dtype("BatchNormalization", x.dtype)
+        y = w.op("BatchNormalization", x, scale, shift, mean, variance, epsilon=float(c.number(6)))
     return y, *(w.const((), x.dtype) if c.wants(i) else None for i in (1, 2))
 
 

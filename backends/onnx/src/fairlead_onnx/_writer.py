@@ -53,13 +53,18 @@ def computed(dtype: DType) -> DType:
 
 
 class Writer:
-    """Collects the steps and constants of one ONNX graph. Equal steps are written once."""
+    """Collects the steps and constants of one ONNX graph. Equal steps are written once.
+
+    ``half`` is the type of the product that is written now, for targets with a kernel that computes it in halves.
+    """
 
     def __init__(self, target: Target, symbol: Callable[[str], Ref]) -> None:
         self.target = target
         self.steps: list[Step] = []
         self.constants: dict[object, Constant] = {}
+        self.half: DType | None = None
         self._symbol = symbol
+        self._halves: dict[str, Ref] = {}
         self._written: dict[object, tuple[Ref, ...]] = {}
         self._producers: dict[str, Step] = {}
         self._count = 0
@@ -78,6 +83,8 @@ class Writer:
         self, op: str, *inputs: Ref | None, dtypes: Sequence[DType], domain: str = "", **attributes: Attribute
     ) -> tuple[Ref, ...]:
         """One node with a result for each of ``dtypes``."""
+        if self.half is not None and self.half in self.target.kernels.get(op, ()):
+            return self._in_halves(self.half, op, inputs, domain, attributes)
         names = [r.name if r is not None else "" for r in inputs]
         while names and not names[-1]:
             names.pop()
@@ -90,6 +97,25 @@ class Writer:
             self._producers |= dict.fromkeys(step.outputs, step)
             self._written[key] = refs
         return refs
+
+    def _in_halves(
+        self, half: DType, op: str, inputs: Sequence[Ref | None], domain: str, attributes: dict[str, Attribute]
+    ) -> tuple[Ref, ...]:
+        """One node of one result whose operands are rounded to the type that they stand for, the result widened."""
+        narrow = [None if r is None else self._halves.get(r.name) or self.cast(r, half) for r in inputs]
+        self.half = None
+        out = self.op(op, *narrow, dtype=half, domain=domain, **attributes)
+        self.half = half
+        return (self.widen(out),)
+
+    def widen(self, ref: Ref) -> Ref:
+        """The tensor in the type that it is computed in; a half remembers where it came from."""
+        dtype = computed(ref.dtype)
+        if dtype is ref.dtype:
+            return ref
+        wide = self.op("Cast", ref, dtype=dtype, to=ONNX_DTYPES[dtype])
+        self._halves[wide.name] = ref
+        return wide
 
     def producer(self, ref: Ref) -> Step | None:
         """The step that makes a tensor; None for an input or a constant."""

@@ -22,7 +22,7 @@ from fairlead.backend import Backend
 from fairlead.ir import Argument, DType, Graph, Input, Kind, Node, Output, TensorType, Token, Value
 from fairlead_onnx._op_cases import CASES
 
-__all__ = ["OpCase", "check", "op_cases"]
+__all__ = ["OpCase", "check", "graph_of", "op_cases"]
 
 _DTYPES = {
     torch.bool: DType.bool,
@@ -91,22 +91,33 @@ def check(cases: Sequence[OpCase], backend: Backend[Any]) -> dict[str, str]:
     return declined
 
 
+def graph_of(case: OpCase) -> Graph:
+    """The case as a graph of one node, for what compiles and does not run."""
+    args, own = case.arguments(), list[torch.Tensor]()
+    node = _node(case, args, _eager(case.op, args), own, 0)
+    return _graph(own, [node])
+
+
 def _compare_all(
     accepted: list[tuple[OpCase, Node, list[torch.Tensor | None]]], inputs: list[torch.Tensor], backend: Backend[Any]
 ) -> None:
-    results = tuple(r for _, node, _ in accepted for r in node.results if r is not None)
-    graph = Graph(
-        "cases",
-        Kind.inference,
-        tuple(Input(Value(i, _type(t)), name=f"x{i}") for i, t in enumerate(inputs)),
-        tuple(node for _, node, _ in accepted),
-        tuple(map(Output, results)),
-    )
+    graph = _graph(inputs, [node for _, node, _ in accepted])
     found = iter(backend.compile(graph, backend.options_type(), {})(inputs))
     for case, _, expected in accepted:
         for want in expected:
             if want is not None:
                 _compare(str(case), next(found), want)
+
+
+def _graph(inputs: Sequence[torch.Tensor], nodes: Sequence[Node]) -> Graph:
+    results = (r for node in nodes for r in node.results if r is not None)
+    return Graph(
+        "cases",
+        Kind.inference,
+        tuple(Input(Value(i, _type(t)), name=f"x{i}") for i, t in enumerate(inputs)),
+        tuple(nodes),
+        tuple(map(Output, results)),
+    )
 
 
 _RESULTS = 1_000_000
