@@ -102,7 +102,7 @@ PLAN = {
     ),
     Setting("resnet", False, ""): ("mul_of_float32_in_bfloat16", "rsqrt_by_a_table", "sub_exchanged"),
 }
-"""The faults by the setting in which they show."""
+"""The faults by setting. One whose error stays below what rounding does there breaks no rung, and is not found."""
 
 
 class Row(NamedTuple):

@@ -123,7 +123,7 @@ def search(site: Site, tmp_path: Path) -> Iterator[Search]:
     registry.refresh()
 
 
-@pytest.mark.parametrize("fault", ["wrong", "crash", "error"])
+@pytest.mark.parametrize("fault", ["wrong", "crash"])
 def test_the_planted_op_is_found_with_its_line_and_a_script_that_shows_it(search: Search, fault: str) -> None:
     found = search(fault=fault)
     assert (found.rung, found.failure, found.ops) == (Rung.backend, Failure(fault), ("aten.gelu.default",))
@@ -136,9 +136,9 @@ def test_the_planted_op_is_found_with_its_line_and_a_script_that_shows_it(search
 
 
 def test_a_hang_costs_its_time_and_no_more(search: Search) -> None:
-    found = search(fault="hang", timeout=3.0)
+    found = search(fault="hang", timeout=8.0)
     assert (found.failure, found.ops, found.reproduces) == (Failure.hang, ("aten.gelu.default",), True)
-    assert found.detail == "no answer to attempt within 3 seconds"
+    assert found.detail == "no answer within 2 seconds"
 
 
 def test_a_fault_of_two_ops_together_keeps_both(search: Search) -> None:
@@ -169,8 +169,9 @@ def test_an_interrupt_leaves_what_is_known(search: Search, monkeypatch: pytest.M
         raise KeyboardInterrupt
 
     monkeypatch.setattr("fairlead._bisect._reduce.Reduction.search", interrupted)
-    found = search()
-    assert (found.failure, found.ended, len(found.nodes)) == (Failure.wrong, "interrupted", 4)
+    found = search(fault="error")
+    assert (found.failure, found.ended, len(found.nodes)) == (Failure.error, "interrupted", 4)
+    assert (found.detail, found.reproduces) == ("RuntimeError: no kernel", True)
 
 
 def test_a_model_that_fails_in_eager_breaks_the_first_rung(search: Search) -> None:
@@ -225,7 +226,7 @@ def test_an_unknown_backend_is_an_error_before_anything_runs() -> None:
 
 
 def test_no_time_at_all_is_an_error() -> None:
-    with pytest.raises(ArgumentError, match="seconds is 0 and timeout 30"):
+    with pytest.raises(ArgumentError, match="seconds is 0 and timeout 120"):
         fairlead.bisect(Net(), [X], backend="eager", seconds=0)
 
 
@@ -241,9 +242,3 @@ def test_the_command_takes_files_and_says_what_it_finds_in_json(run: Run, site: 
         ['%1 = aten.gelu.default(%0, "none") : f32[2]'],
     )
     assert Path(found["script"]).parent == tmp_path
-
-
-def test_the_command_says_where_nothing_fails(run: Run, site: Site, tmp_path: Path) -> None:
-    done = run("-m", "fairlead", "bisect", "mlp", "--backend", "eager", "-o", str(tmp_path))
-    assert done.returncode == 0
-    assert done.stdout.startswith("mlp on eager: no rung breaks (2 graphs tried, ")

@@ -28,8 +28,8 @@ def bisect(
     options: Mapping[str, Any] | None = None,
     training: bool = False,
     folder: str | Path = ".",
-    seconds: float = 300.0,
-    timeout: float = 30.0,
+    seconds: float = 600.0,
+    timeout: float = 120.0,
     progress: bool | None = None,
 ) -> Bisection:
     """Why a model fails on a backend: the first rung of the ladder that breaks, and the smallest graph that shows it.
@@ -41,9 +41,10 @@ def bisect(
     a single node is searched whose result is wrong although it does not show in what its Part gives.
 
     A deep copy of the model is called; ``training`` adds a loss and its backward, with the model in the mode that it
-    is in. ``timeout`` is for each graph that the backend compiles and runs: one without an answer by then hangs.
-    After ``seconds`` no further graph is tried. Ctrl-C ends the search as well; both return what is known so far.
-    ``progress``: a line on stderr of what is being tried, by default where that is a terminal.
+    is in. ``timeout`` is for each Part that the backend compiles and runs: one without an answer by then hangs; a
+    smaller graph does after a quarter of it. After ``seconds`` no further graph is tried. Ctrl-C ends the search as
+    well; both return what is known so far. ``progress``: a line on stderr of what is being tried, by default where
+    that is a terminal.
 
     Raises `RegistryError` for a backend that cannot be used here, or not in another process, as one that was
     registered at run time. What only shows when Parts run one after another, or again, is not found.

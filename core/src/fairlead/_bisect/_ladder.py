@@ -15,7 +15,7 @@ import torch
 from fairlead import _options, ir
 from fairlead._bisect._candidate import SEED, Candidate, Cutting
 from fairlead._bisect._judge import expected, judge
-from fairlead._bisect._reduce import Note, Reduction
+from fairlead._bisect._reduce import SMALLER, Note, Reduction
 from fairlead._bisect._script import Script, is_storable, redrawn, shows
 from fairlead._bisect._shadow import shadow_of
 from fairlead._bisect._trials import EndedError, Outcome, Trials
@@ -41,8 +41,8 @@ __all__ = ["Limits", "bisect_file", "bisect_model"]
 class Limits(NamedTuple):
     """``seconds`` for the whole search, ``timeout`` for each graph in the backend, and the folder for the files."""
 
-    seconds: float = 300.0
-    timeout: float = 30.0
+    seconds: float = 600.0
+    timeout: float = 120.0
     folder: Path = Path()
 
 
@@ -197,7 +197,7 @@ class _Search:
             return
         for candidate, drawn in ((redrawn(best), True), (best, False)):
             self._note(f"trying the script{' with random inputs' * drawn}")
-            script = Script(self._request.backend, self._options, self._limits.timeout, drawn)
+            script = Script(self._request.backend, self._options, SMALLER * self._limits.timeout, drawn)
             path = script.write(self._limits.folder, candidate, outcome)
             self.know(file=str(path.with_suffix(".fir")), script=str(path), random_inputs=drawn, reproduces=None)
             with self.until_ended():

@@ -9,7 +9,10 @@ from fairlead._bisect._trials import Outcome, Trials
 from fairlead.bisection import Failure
 from fairlead.ir import Argument, Node, Output, Value
 
-__all__ = ["Reduction"]
+__all__ = ["SMALLER", "Note", "Reduction"]
+
+SMALLER = 0.25
+"""The share of the timeout after which a smaller graph hangs, where the whole did after all of it."""
 
 Note = Callable[[str], None]
 
@@ -25,6 +28,7 @@ class Reduction:
         self.best, self.outcome = whole, outcome
         self._whole = whole
         self._failure = outcome
+        self._share = SMALLER if outcome.failure is Failure.hang else 1.0
         self._trials = trials
         self._note = note
 
@@ -85,7 +89,7 @@ class Reduction:
 
     def _fails(self, candidate: Candidate) -> bool:
         self._note(f"{len(candidate.graph.nodes)} of {len(self._whole.graph.nodes)} nodes")
-        outcome = self._trials.run(candidate)
+        outcome = self._trials.run(candidate, self._share)
         if not outcome.same(self._failure):
             return False
         self.best, self.outcome = candidate, outcome

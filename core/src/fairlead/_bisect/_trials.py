@@ -26,8 +26,6 @@ __all__ = ["EndedError", "Outcome", "Trials"]
 START = 120.0
 """Seconds within which a process has to have loaded torch and the backend."""
 
-_FAILURES = {Status.timeout: Failure.hang, Status.crashed: Failure.crash, Status.failed: Failure.error}
-
 
 class EndedError(Exception):
     """The time for the whole search is up."""
@@ -84,11 +82,14 @@ class Trials:
             raise EndedError
         return left
 
-    def run(self, candidate: Candidate) -> Outcome:
-        """What the backend makes of it, compared with what it ought to."""
-        patience = min(self._timeout, self.left)
+    def run(self, candidate: Candidate, share: float = 1.0) -> Outcome:
+        """What the backend makes of it within this share of the timeout, compared with what it ought to."""
+        timeout = share * self._timeout
+        patience = min(timeout, self.left)
         case = expected(candidate)
         results = self._results(candidate, patience)
+        if isinstance(results, Outcome) and results.failure is Failure.hang and patience < timeout:
+            raise EndedError
         if isinstance(results, Outcome) or case is None:
             return results if isinstance(results, Outcome) else Outcome()
         outputs, problem = judge(case, results)
@@ -111,12 +112,12 @@ class Trials:
     def _lost(self, error: LostError, patience: float) -> Outcome:
         if error.status is not Status.failed:
             self._stop()
-        if error.status is Status.timeout and patience < self._timeout:
-            raise EndedError from error
-        text = error.reason
-        separator = "; it had written" if error.status is Status.crashed else ":"
-        like = "" if error.status is Status.timeout else text.partition(separator)[0]
-        return Outcome(_FAILURES.get(error.status, Failure.error), text, like)
+        if error.status is Status.timeout:
+            return Outcome(Failure.hang, f"no answer within {patience:g} seconds")
+        failure, separator = Failure.error, ":"
+        if error.status is Status.crashed:
+            failure, separator = Failure.crash, "; it had written"
+        return Outcome(failure, error.reason, error.reason.partition(separator)[0])
 
     def _running(self) -> Process:
         process = self._process or self._started()

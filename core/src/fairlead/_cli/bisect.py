@@ -33,8 +33,8 @@ def bisect(
     backend: Annotated[str, typer.Option(help="Name of the backend that fails.", show_default=False)],
     train: Annotated[bool, typer.Option("--train", help="A training step: forward, loss and backward.")] = False,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for what is written.")] = Path(),
-    seconds: Annotated[float, typer.Option(min=1, help="After which no further graph is tried.")] = 300.0,
-    timeout: Annotated[float, typer.Option(min=1, help="Seconds after which a graph hangs.")] = 30.0,
+    seconds: Annotated[float, typer.Option(min=1, help="After which no further graph is tried.")] = 600.0,
+    timeout: Annotated[float, typer.Option(min=1, help="Seconds after which a Part hangs.")] = 120.0,
     json: Annotated[bool, JsonOption] = False,
 ) -> None:
     """Find out why a model fails on a backend, and write the smallest graph and script that show it.
