@@ -1,0 +1,67 @@
+"""DDP and FSDP2 over gloo: every rank learns what eager ranks learn, through backends that compile within a moment."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch.distributed
+
+pytestmark = pytest.mark.skipif(not torch.distributed.is_available(), reason="this torch has no torch.distributed")
+
+ROOT = Path(__file__).parents[2]
+
+
+def torchrun(module: str, *args: str, processes: int = 2) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
+    return subprocess.run(
+        [*command, "-m", f"tests.distributed.{module}", *args],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+
+
+def results(kind: str, *backends: str, processes: int) -> list[dict[str, Any]]:
+    """What each rank says of each backend, once all are there and agree with the eager run."""
+    done = torchrun("training", kind, *backends, processes=processes)
+    assert done.returncode == 0, done.stderr
+    lines = [line.removeprefix("result ") for line in done.stdout.splitlines() if line.startswith("result ")]
+    found = [json.loads(line) for line in lines]
+    assert sorted((f["backend"], f["rank"]) for f in found) == sorted(
+        (b, r) for b in backends for r in range(processes)
+    )
+    for each in found:
+        assert each["learned"] < 0.95, each
+        assert each["loss"] < 1e-3, each
+        assert each["gradients"] < 1e-4, each
+        assert each["declined"] == 0, each
+    return found
+
+
+@pytest.mark.parametrize(("processes", "backends"), [(2, ("eager", "openvino")), (4, ("onnxrt",))])
+def test_ranks_learn_what_eager_ranks_learn_in_a_graph_for_each_bucket(processes: int, backends: Sequence[str]) -> None:
+    for each in results("ddp", *backends, processes=processes):
+        assert each["graphs"] == ["forward", "forward", "backward", "backward"], each
+        assert each["recompilations"] == [], each
+
+
+def test_sharded_blocks_are_compiled_and_learn_what_they_learn_in_eager_mode() -> None:
+    for each in results("fsdp", "onnxrt", processes=2):
+        assert each["graphs"] == ["forward", "forward", "backward", "backward"], each
+        (first,) = each["recompilations"]
+        assert "requires_grad" in first, "the first block is compiled for inputs, the others for activations"
+
+
+def test_a_rank_that_fails_to_compile_ends_all_with_its_reason() -> None:
+    done = torchrun("one_fails")
+    assert done.returncode != 0
+    assert "aten.special_bessel_j0" in done.stderr
+    assert "local_rank: 1" in done.stderr or "rank      : 1" in done.stderr
