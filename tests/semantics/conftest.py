@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-BACKENDS = ("eager", "inductor", "onnxrt", "openvino", "openxla", "tvm")
+BACKENDS = ("eager", "inductor", "onnxrt", "openvino", "openxla", "tvm", "ipex")
 
 
 @pytest.fixture(params=BACKENDS)
