@@ -136,6 +136,11 @@ def test_a_second_program_is_explained_from_the_start(explained: Callable[..., E
     assert len(second.spans) == len(first.spans)
 
 
+def test_what_was_compiled_too_often_is_explained_all_the_same(explained: Callable[..., Explanation]) -> None:
+    with torch._dynamo.config.patch(recompile_limit=2):
+        assert [len(explained(whole, torch.ones(3, 3)).frames) for _ in range(4)] == [1] * 4
+
+
 def test_what_the_model_raises_is_raised(explained: Callable[..., Explanation]) -> None:
     def fails(x: torch.Tensor) -> torch.Tensor:
         raise ValueError("the model's own")

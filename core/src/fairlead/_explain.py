@@ -10,6 +10,7 @@ import torch
 
 from fairlead._arguments import request_of
 from fairlead._capture._account import Watch, accounted
+from fairlead._capture._dynamo import without_limits
 from fairlead._stages import Stage, own_seconds, since
 from fairlead.explanation import CompileTimes, Explanation
 from fairlead.torch import DynamoBackend
@@ -62,7 +63,7 @@ def explain(
             options={"guard_filter_fn": watch.guards},
         )
         moment, began = time.time(), time.perf_counter()
-        with accounted() as account:
+        with accounted() as account, without_limits():  # past which Dynamo would show nothing
             result = compiled(*args, **kwargs)
             if then is not None:
                 then(result)
