@@ -157,27 +157,23 @@ _LONG = 2**16
 """From how many terms on float32 sums are made of the sums of parts."""
 
 
-def _sum(
-    x: torch.Tensor, dim: Sequence[int] | None = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
-) -> torch.Tensor:
-    dims = _dims(x, dim)
-    if not _is_long(x, dims, dtype):
-        plain: torch.Tensor = _aten.sum.dim_IntList(x, dim, keepdim, dtype=dtype)
-        return plain
-    total = x.to(torch.float32)
-    for d in reversed(dims):
-        total = _sum_of_sums(total, d)
-    return total.reshape([1 if d in dims else n for d, n in enumerate(x.shape)]) if keepdim else total
+def _in_parts(op: Callable[..., torch.Tensor], *, divides: bool = False) -> Callable[..., torch.Tensor]:
+    """``op``, a sum or, where it ``divides``, a mean, in float32 as that of the sums of parts."""
 
+    def run(
+        x: torch.Tensor, dim: Sequence[int] | None = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
+    ) -> torch.Tensor:
+        dims = _dims(x, dim)
+        if not _is_long(x, dims, dtype):
+            return op(x, dim, keepdim, dtype=dtype)
+        out = x.to(torch.float32)
+        for d in reversed(dims):
+            out = _sum_of_sums(out, d)
+        if divides:
+            out = out / math.prod(x.shape[d] for d in dims)
+        return out.reshape([1 if d in dims else n for d, n in enumerate(x.shape)]) if keepdim else out
 
-def _mean(
-    x: torch.Tensor, dim: Sequence[int] | None = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
-) -> torch.Tensor:
-    dims = _dims(x, dim)
-    if not _is_long(x, dims, dtype):
-        plain: torch.Tensor = _aten.mean.dim(x, dim, keepdim, dtype=dtype)
-        return plain
-    return _sum(x, dims, keepdim, dtype=dtype) / math.prod(x.shape[d] for d in dims)
+    return run
 
 
 def _dims(x: torch.Tensor, dim: Sequence[int] | None) -> list[int]:
@@ -247,8 +243,8 @@ _EXACT: dict[Any, Callable[..., Any]] = {  # an op as a whole where an operand i
     _aten.remainder: _remainder,
     _aten.div.Tensor_mode: _div,
     _aten.div: _div,
-    _aten.sum.dim_IntList: _sum,
-    _aten.mean.dim: _mean,
+    _aten.sum.dim_IntList: _in_parts(_aten.sum.dim_IntList),
+    _aten.mean.dim: _in_parts(_aten.mean.dim, divides=True),
     _aten.neg.default: _neg,
     _aten.rsqrt.default: _rsqrt,
     **{test: _as_bytes(test) for op in (_aten.any, _aten.all) for test in (op.default, op.dim, op.dims)},
