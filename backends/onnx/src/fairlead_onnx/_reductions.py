@@ -31,9 +31,9 @@ def _reduced_long(c: Call, op: str, x: Ref, axes: tuple[int, ...], *, keep: bool
     """A sum or mean of the first operand: of many terms as that of parts, which rounds less."""
     w, shape = c.writer, c.type(0).shape
     sizes = [n for n in (shape[a] for a in axes) if isinstance(n, int)]
-    size, adjacent = math.prod(sizes), axes == tuple(range(axes[0], axes[0] + len(axes))) if axes else False
+    size = math.prod(sizes) if len(sizes) == len(axes) else 0  # 0 where it is not known
     is_long = size > (_LONG if len(axes) == 1 else _LONG_TOGETHER)
-    if not w.target.sums_serially or len(sizes) < len(axes) or not adjacent or not is_long:
+    if not w.target.sums_serially or not is_long or axes != tuple(range(axes[0], axes[-1] + 1)):
         return reduce(w, op, x, axes, keep=keep)
     before, after = shape[: axes[0]], shape[axes[-1] + 1 :]
     count = next(n for n in range(math.isqrt(size), 0, -1) if size % n == 0)
