@@ -71,3 +71,58 @@ def test_frozen_weights_are_seen_when_they_change(module: Any) -> None:
         for _ in range(2):
             torch.testing.assert_close(compiled(x), module(x), rtol=1e-3, atol=1e-3)
             module[0].weight.mul_(1.5)
+
+
+def recorded(module: Any) -> Any:
+    return fairlead.compile(module, backend="inductor", mode="reduce-overhead", fallback=())
+
+
+def test_weights_are_read_where_they_are(module: Any) -> None:
+    """Neither copied into the recording at a call, nor held there twice."""
+    big = nn.Sequential(nn.Linear(2048, 2048), nn.Linear(2048, 2048)).eval().cuda()
+    compiled, x = recorded(big), torch.randn(8, 2048, device="cuda")
+    with torch.no_grad():
+        for _ in range(4):
+            compiled(x)
+        torch.cuda.synchronize()
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+            compiled(x)
+            torch.cuda.synchronize()
+        copied = [e for e in profile.events() if "emcpy" in e.name or "copy" in e.name.lower()]
+        assert len(copied) <= 2, "the input, and the result"
+        big[0].weight.mul_(2)
+        torch.testing.assert_close(compiled(x), big(x), rtol=1e-3, atol=1e-3)
+        big[0].weight = nn.Parameter(torch.randn_like(big[0].weight) / 50)
+        torch.testing.assert_close(compiled(x), big(x), rtol=1e-3, atol=1e-3)
+
+
+def test_two_forwards_wait_for_their_backwards(module: Any) -> None:
+    compiled = recorded(module)
+    for _ in range(4):
+        first, second = (torch.randn(8, 16, device="cuda") for _ in range(2))
+        losses = [compiled(x).square().sum() for x in (first, second)]
+        for loss in reversed(losses):
+            loss.backward()
+        got = [p.grad.clone() for p in module.parameters()]
+        module.zero_grad()
+        sum(module(x).square().sum() for x in (first, second)).backward()
+        for mine, p in zip(got, module.parameters(), strict=True):
+            torch.testing.assert_close(mine, p.grad, rtol=1e-3, atol=1e-3)
+        module.zero_grad()
+
+
+def test_a_forward_without_a_backward_leaves_the_next_one_right(module: Any) -> None:
+    compiled = recorded(module)
+    kept = [compiled(torch.randn(8, 16, device="cuda")) for _ in range(3)]
+    values = [k.detach().clone() for k in kept]
+    for _ in range(3):
+        x = torch.randn(8, 16, device="cuda")
+        compiled(x).square().sum().backward()
+        got = [p.grad.clone() for p in module.parameters()]
+        module.zero_grad()
+        module(x).square().sum().backward()
+        for mine, p in zip(got, module.parameters(), strict=True):
+            torch.testing.assert_close(mine, p.grad, rtol=1e-3, atol=1e-3)
+        module.zero_grad()
+    for k, value in zip(kept, values, strict=True):
+        torch.testing.assert_close(k, value, rtol=0, atol=0)

@@ -16,7 +16,7 @@ from fairlead._results import Outputs, checked
 from fairlead._stages import Stage
 from fairlead.backend import Executable, Refittable
 from fairlead.errors import FairleadError
-from fairlead.interpret import in_clean_thread, to_fx
+from fairlead.interpret import copies, in_clean_thread, to_fx
 from fairlead.ir import Graph, TensorType, Type
 from fairlead.partition import Part
 
@@ -76,7 +76,7 @@ class _Step:
         tensors = checked(self.part, results, outputs.environment(registers))
         fresh = self.executable.fresh_outputs
         self.trusted = fresh and not outputs.symbolic and all(isinstance(r, torch.Tensor) for r in results)
-        return tensors if fresh else [t.clone() for t in tensors]
+        return tensors if fresh else copies(tensors)
 
 
 class _Layout:

@@ -202,8 +202,9 @@ def _merged(groups: list[tuple[str, list[Node]]], first: str) -> list[tuple[str,
 def subgraph(graph: Graph, nodes: Sequence[Node], name: str) -> Graph:
     """Some nodes of a graph as a graph of their own, in which values keep their ids.
 
-    What the nodes read and do not make are its inputs; what others or the graph's outputs read are its outputs. An
-    input is added where a symbol could not be read otherwise.
+    What the nodes read and do not make are its inputs; what others or the graph's outputs read are its outputs, which
+    are ``saved`` where nothing but the backward reads them, and otherwise ``intermediate``. An input is added where a
+    symbol could not be read otherwise.
 
     >>> from fairlead.ir import Builder
     >>> builder = Builder("g", "inference")
@@ -217,15 +218,20 @@ def subgraph(graph: Graph, nodes: Sequence[Node], name: str) -> Graph:
     """
     made = {r.id: r for n in nodes for r in n.results if r is not None}
     inside = {id(n) for n in nodes}
-    used_outside = {v.id for n in graph.nodes if id(n) not in inside for v in n.operands()}
-    used_outside.update(v.id for v in graph.output_values())
+    read = {v.id for n in graph.nodes if id(n) not in inside for v in n.operands()}
+    returned = {v.id for v in graph.output_values()}
+    seen = read | {o.value.id for o in graph.outputs if isinstance(o.value, Value) and o.role is not Role.saved}
     given = {i.value.id: i for i in graph.inputs}
     inputs: dict[int, Input] = {}
     for node in nodes:
         for value in node.operands():
             if value.id not in made and value.id not in inputs:
                 inputs[value.id] = given.get(value.id) or Input(value, Role.intermediate)
-    outputs = tuple(Output(v, Role.intermediate) for v in made.values() if v.id in used_outside)
+    outputs = tuple(
+        Output(v, Role.intermediate if v.id in seen else Role.saved)
+        for v in made.values()
+        if v.id in read or v.id in returned
+    )
     listed = list(inputs.values())
     symbols = _local_symbols(graph, nodes, listed)
     return Graph(name, graph.kind, tuple(listed), tuple(nodes), outputs, symbols)

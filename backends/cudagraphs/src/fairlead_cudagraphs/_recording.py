@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Interpreter
 
+from fairlead.interpret import copies, overwrite
 from fairlead.ir import Node
 from fairlead_cudagraphs._pool import Pool
 
@@ -25,7 +26,7 @@ class Recording:
 
     def __init__(self, module: GraphModule, inputs: Sequence[Any], copied: Sequence[int], pool: Pool) -> None:
         self._copied = tuple(copied)
-        self._buffers = [_bits(once(inputs[i], inputs[i].stride())) for i in copied]
+        self._buffers = [once(inputs[i], inputs[i].stride()) for i in copied]
         self._strides = [inputs[i].stride() for i in copied]
         self._graph: Any = torch.cuda.CUDAGraph()
         state = torch.cuda.get_rng_state(pool.device)
@@ -39,11 +40,10 @@ class Recording:
 
     def replay(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
         """The results for these inputs, in memory of their own."""
-        if self._buffers:
-            given = [_bits(once(inputs[i], strides)) for i, strides in zip(self._copied, self._strides, strict=True)]
-            torch._foreach_copy_(self._buffers, given)
+        given = [once(inputs[i], strides) for i, strides in zip(self._copied, self._strides, strict=True)]
+        overwrite(self._buffers, given)
         self._graph.replay()
-        return [output.clone() for output in self._outputs]
+        return copies(self._outputs)
 
 
 def room_for(shape: Sequence[int], strides: Sequence[int], like: torch.Tensor, device: torch.device) -> torch.Tensor:
@@ -60,11 +60,6 @@ def once(tensor: torch.Tensor, strides: Sequence[int]) -> torch.Tensor:
         if step == 0 and tensor.shape[dim] > 1:
             tensor = tensor.narrow(dim, 0, 1)
     return tensor
-
-
-def _bits(tensor: torch.Tensor) -> torch.Tensor:
-    """Halves as integers: copying many tensors at once goes through float32, and loses what a NaN says besides."""
-    return tensor.view(torch.int16) if tensor.dtype in (torch.float16, torch.bfloat16) else tensor
 
 
 def _overlap(shape: Sequence[int], strides: Sequence[int]) -> bool:

@@ -11,14 +11,14 @@ from torch._dynamo.convert_frame import compile_lock
 from torch._dynamo.source import ConstantSource
 from torch._inductor import config as inductor_config
 from torch._inductor import list_mode_options
-from torch._inductor.compile_fx import compile_fx
+from torch._inductor.compile_fx import compile_fx, compile_fx_inner
 from torch._subclasses import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 
 from fairlead.interpret import in_clean_thread, restride, to_fx, torch_dtype
 from fairlead.ir import DType, Graph, Node, Role, ScalarType, TensorType, Value, dims, row_major
 from fairlead_inductor._exact import exact
-from fairlead_inductor._trees import admit_thread, records
+from fairlead_inductor._trees import Recorded, admit_thread, records
 
 if TYPE_CHECKING:
     from fairlead_inductor._backend import InductorOptions
@@ -41,6 +41,7 @@ class InductorExecutable:
     """
 
     baked: frozenset[int] = frozenset()
+    fresh_outputs = True
 
     def __init__(self, graph: Graph, options: InductorOptions) -> None:
         self._graph = graph
@@ -49,7 +50,7 @@ class InductorExecutable:
         rounding = _quotients_as_eager() if "cuda" in devices else {}
         cache = {"fx_graph_cache": False} if graph.symbols else {}  # an entry for one size is taken for all sizes
         self._config = {**list_mode_options(options.mode), **casts, **rounding, **options.config, **cache}
-        self._is_recorded = records(self._config, devices)
+        self._recorded = Recorded(graph) if records(self._config, devices) else None
         self._variants: list[_Variant] = []
         self._lock = threading.Lock()
         self._laid_out = tuple(
@@ -58,14 +59,13 @@ class InductorExecutable:
             if item.role in (Role.intermediate, Role.constant) and isinstance(item.value.type, TensorType)
         )
 
-    @property
-    def fresh_outputs(self) -> bool:
-        """Whether results have memory of their own: those of a recording are overwritten by the next replay."""
-        return not self._is_recorded
-
     def __call__(self, inputs: Sequence[Any], /) -> Sequence[Any]:
-        if self._is_recorded:
-            admit_thread()
+        if self._recorded is None:
+            return self._results(inputs)
+        admit_thread()
+        return self._recorded.kept(self._results(inputs))
+
+    def _results(self, inputs: Sequence[Any]) -> Sequence[Any]:
         values = [
             inputs[index] if axis is None else inputs[index].shape[axis]
             for index, axis in (s.source for s in self._graph.symbols)
@@ -77,7 +77,7 @@ class InductorExecutable:
                 return variant.function(*inputs)  # type: ignore[no-any-return]
         with self._lock, compile_lock:  # the state of torch's compilers is one for all threads
             variant = next((v for v in self._variants if v.admits(values)), None) or in_clean_thread(
-                lambda: self._compiled(values)
+                lambda: self._compiled(values, inputs)
             )
         return variant.function(*inputs)  # type: ignore[no-any-return]
 
@@ -90,12 +90,13 @@ class InductorExecutable:
                 inputs[i] = restride(inputs[i], wanted)
         return inputs
 
-    def _compiled(self, values: Sequence[int]) -> _Variant:
+    def _compiled(self, values: Sequence[int], inputs: Sequence[Any]) -> _Variant:
         env = ShapeEnv()
         mode = FakeTensorMode(shape_env=env)
         symbols = {s.name: _symint(env, s.name, v) for s, v in zip(self._graph.symbols, values, strict=True)}
         fakes = [self._fake(mode, item.value.type, item.name, symbols) for item in self._graph.inputs]
-        function = compile_fx(exact(to_fx(self._graph)), fakes, config_patches=self._config)
+        inner = compile_fx_inner if self._recorded is None else self._recorded.compiler(inputs)
+        function = compile_fx(exact(to_fx(self._graph)), fakes, inner_compile=inner, config_patches=self._config)
         guards = env.produce_guards_expression(list(symbols.values())) if symbols else None
         fixed = _fixed(env, list(symbols.values()))
         variant = _Variant(cast("Callable[..., Any]", function), _condition(env, guards, fixed))

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
+from torch._inductor.compile_fx import compile_fx_inner
 
-__all__ = ["admit_thread", "records"]
+from fairlead.interpret import copies
+from fairlead.ir import Graph, Kind, Role
+
+__all__ = ["Recorded", "admit_thread", "records"]
+
+_ALIGNMENT = 16
+"""Bytes, of which Inductor's kernels take addresses to be multiples."""
 
 
 def records(config: Mapping[str, Any], devices: set[str]) -> bool:
@@ -21,6 +28,39 @@ def records(config: Mapping[str, Any], devices: set[str]) -> bool:
     (True, False)
     """
     return bool(config.get("triton.cudagraphs")) and "cuda" in devices
+
+
+class Recorded:
+    """What the trees have to know of a graph, which Inductor reads off Dynamo's and AOTAutograd's records otherwise.
+
+    Weights stay where they are, and are read there; other inputs are copied into a recording. What a forward saves
+    stays in its recording until the backward has read it, and is no copy: no new replay begins in between.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        weights = (Role.parameter, Role.buffer)
+        self._kind = graph.kind
+        self._weights = tuple(i for i, item in enumerate(graph.inputs) if item.role in weights)
+        self._copied = tuple(k for k, output in enumerate(graph.outputs) if output.role is not Role.saved)
+
+    def compiler(self, inputs: Sequence[Any]) -> Callable[..., Any]:
+        """Inductor's own ``inner_compile``, told what the graph is.
+
+        Weights at odd addresses are copied like other inputs, to where the kernels may read many bytes at once.
+        """
+        told = {
+            "static_input_idxs": tuple(i for i in self._weights if inputs[i].data_ptr() % _ALIGNMENT == 0),
+            "is_inference": self._kind is Kind.inference,
+            "is_backward": self._kind is Kind.backward,
+        }
+        return lambda module, examples, **how: compile_fx_inner(module, examples, **{**how, **told})
+
+    def kept(self, results: Sequence[Any]) -> list[Any]:
+        """Results of a replay, of which those that a caller may keep are copied out of its memory."""
+        found = list(results)
+        for k, copy in zip(self._copied, copies([found[k] for k in self._copied]), strict=True):
+            found[k] = copy
+        return found
 
 
 def admit_thread() -> None:
