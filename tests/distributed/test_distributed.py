@@ -29,9 +29,10 @@ def torchrun(module: str, *args: str, processes: int = 2) -> subprocess.Complete
     )
 
 
-def results(kind: str, *backends: str, processes: int) -> list[dict[str, Any]]:
+def results(kind: str, *backends: str, processes: int, device: str = "cpu") -> list[dict[str, Any]]:
     """What each rank says of each backend, once all are there and agree with the eager run."""
-    done = torchrun("training", kind, *backends, processes=processes)
+    where = ["--cuda"] if device == "cuda" else []
+    done = torchrun("training", kind, *where, *backends, processes=processes)
     assert done.returncode == 0, done.stderr
     lines = [line.removeprefix("result ") for line in done.stdout.splitlines() if line.startswith("result ")]
     found = [json.loads(line) for line in lines]
@@ -58,6 +59,14 @@ def test_sharded_blocks_are_compiled_and_learn_what_they_learn_in_eager_mode() -
         assert each["graphs"] == ["forward", "forward", "backward", "backward"], each
         (first,) = each["recompilations"]
         assert "requires_grad" in first, "the first block is compiled for inputs, the others for activations"
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="two CUDA devices are needed")
+@pytest.mark.parametrize("kind", ["ddp", "fsdp"])
+def test_ranks_with_a_device_each_learn_what_eager_ranks_learn(kind: str) -> None:
+    for each in results(kind, "eager", "cudagraphs", "inductor", processes=2, device="cuda"):
+        assert each["graphs"] == ["forward", "forward", "backward", "backward"], each
 
 
 def test_a_rank_that_fails_to_compile_ends_all_with_its_reason() -> None:

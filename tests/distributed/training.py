@@ -1,12 +1,14 @@
-"""What each process of a DDP or FSDP2 run does: ``training.py ddp|fsdp BACKEND...``.
+"""What each process of a DDP or FSDP2 run does: ``training.py ddp|fsdp [--cuda] BACKEND...``.
 
-One line of JSON for each backend beside the same run in eager mode.
+With ``--cuda`` each rank has a device of its own, and NCCL in place of gloo. It writes one line of JSON for each
+backend, beside the same run in eager mode.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -21,6 +23,8 @@ from torch.nn.parallel import DistributedDataParallel
 import fairlead
 
 STEPS = 50
+
+DEVICE = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if "--cuda" in sys.argv else torch.device("cpu")
 
 
 class Block(torch.nn.Module):
@@ -56,12 +60,12 @@ def identity(model: torch.nn.Module) -> Any:
 
 
 def replicated() -> torch.nn.Module:
-    return DistributedDataParallel(Net(), bucket_cap_mb=1.25, find_unused_parameters=True)
+    return DistributedDataParallel(Net().to(DEVICE), bucket_cap_mb=1.25, find_unused_parameters=True)
 
 
 def sharded() -> torch.nn.Module:
-    model = Net()
-    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+    model = Net().to(DEVICE)
+    mesh = init_device_mesh(DEVICE.type, (dist.get_world_size(),))
     for block in model.blocks:
         fully_shard(block, mesh=mesh)
     fully_shard(model, mesh=mesh)
@@ -74,7 +78,7 @@ WRAPPED = {"ddp": replicated, "fsdp": sharded}
 def batches(steps: int) -> list[torch.Tensor]:
     """Those of this rank: each has its own."""
     generator = torch.Generator().manual_seed(dist.get_rank())
-    return [torch.randn(8, 512, generator=generator) for _ in range(steps)]
+    return [torch.randn(8, 512, generator=generator).to(DEVICE) for _ in range(steps)]
 
 
 def curve(kind: str, compiled: Callable[[torch.nn.Module], Any]) -> tuple[list[float], Any]:
@@ -102,7 +106,7 @@ def accumulated(kind: str, compiled: Callable[[torch.nn.Module], Any], *, other:
             run(x, other=other).square().mean().backward()
     gradients = [p.grad for p in model.parameters()]
     local = [g.to_local() if isinstance(g, DTensor) else g for g in gradients]
-    return [g if g is not None else torch.zeros(()) for g in local]
+    return [g if g is not None else torch.zeros((), device=DEVICE) for g in local]
 
 
 def furthest(found: list[torch.Tensor], right: list[torch.Tensor]) -> float:
@@ -111,8 +115,10 @@ def furthest(found: list[torch.Tensor], right: list[torch.Tensor]) -> float:
 
 def main() -> None:
     torch.set_num_threads(1)
-    dist.init_process_group("gloo")
-    kind, *backends = sys.argv[1:]
+    if DEVICE.type == "cuda":
+        torch.cuda.set_device(DEVICE)
+    dist.init_process_group("nccl" if DEVICE.type == "cuda" else "gloo")
+    kind, *backends = (argument for argument in sys.argv[1:] if argument != "--cuda")
     right, _ = curve(kind, identity)
     gradients = {other: accumulated(kind, identity, other=other) for other in (False, True)}
     for backend in backends:
