@@ -24,7 +24,7 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 import fairlead
-from fairlead._compare._reference import _Widen
+from fairlead._accuracy._float64 import Widened
 from fairlead.backend import API_VERSION, Capabilities, NoOptions, Probe, Support
 from fairlead.interpret import to_fx
 from fairlead.ir import DType, Graph, Node
@@ -149,7 +149,7 @@ def _exact(module: torch.nn.Module, inputs: Tensors) -> Tensors:
     default = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
-        with _Widen():
+        with Widened():
             return _results(module, inputs, "exact", lambda m: m)
     finally:
         torch.set_default_dtype(default)

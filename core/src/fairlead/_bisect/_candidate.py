@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from fairlead._accuracy import Reference
 from fairlead._compare._replay import interpreted
 from fairlead.ir import Graph, Node, Output, TensorType
 from fairlead.partition import subgraph
-from fairlead.passes import remove_dead_nodes
+from fairlead.passes import draws, remove_dead_nodes
 
-__all__ = ["SEED", "Candidate", "Cutting"]
+__all__ = ["SEED", "Candidate", "Cutting", "expected"]
 
 SEED = 0
 
@@ -53,6 +54,13 @@ class Cutting:
         results = interpreted(msgspec.structs.replace(graph, outputs=made), inputs, SEED)
         values.update((output.value.id, x) for output, x in zip(made, results, strict=True))  # type: ignore[union-attr]
         return values
+
+
+def expected(candidate: Candidate) -> Reference | None:
+    """What the graph ought to give; None for random numbers, which have no right value."""
+    if any(draws(node) for node in candidate.graph.walk()):
+        return None
+    return Reference(candidate.graph, candidate.inputs)
 
 
 def _all_results(graph: Graph) -> tuple[Output, ...]:

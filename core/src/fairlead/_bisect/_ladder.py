@@ -13,17 +13,16 @@ import msgspec
 import torch
 
 from fairlead import _options, ir
-from fairlead._bisect._candidate import SEED, Candidate, Cutting
-from fairlead._bisect._judge import expected, judge
+from fairlead._accuracy import Case, Findings
+from fairlead._bisect._candidate import SEED, Candidate, Cutting, expected
 from fairlead._bisect._reduce import SMALLER, Note, Reduction
 from fairlead._bisect._script import Script, is_storable, redrawn, shows
 from fairlead._bisect._shadow import shadow_of
 from fairlead._bisect._trials import EndedError, Outcome, Trials
 from fairlead._capture import Captured
 from fairlead._capture._dynamo import without_limits
-from fairlead._compare._reference import Case, State, case_of
+from fairlead._compare._reference import State, case_of
 from fairlead._compare._step import results
-from fairlead._compare._verify import Findings
 from fairlead._compile import Request, Session
 from fairlead._messages import cause
 from fairlead._models import Model
@@ -144,8 +143,8 @@ class _Search:
             program = session.build(Captured(graph, recognize_composites(canonicalize(graph)), {}, tensors))
             with torch.no_grad():
                 got = program([x.clone() if isinstance(x, torch.Tensor) else x for x in inputs])
-            case = expected(Candidate(graph, inputs, frozenset()))
-            if case is not None and (problem := judge(case, _tensors(got)).problem):
+            meant = expected(Candidate(graph, inputs, frozenset()))
+            if meant is not None and (problem := meant.judge(_tensors(got)).problem):
                 self.know(rung=Rung.interpreter, failure=Failure.wrong, detail=f"{graph.name}: {problem}")
                 return
         self._parts()

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import torch
 
 from fairlead import ir
-from fairlead._bisect._candidate import Candidate
-from fairlead._bisect._judge import expected, limits
+from fairlead._bisect._candidate import Candidate, expected
 from fairlead._bisect._trials import Outcome
 from fairlead.backend import Options
 from fairlead.bisection import Failure
@@ -107,8 +106,8 @@ class Script(NamedTuple):
 
 def _limits(candidate: Candidate) -> str:
     """How far from eager's each result may be; random numbers may be anything."""
-    case = expected(candidate)
-    return f"[float('inf')] * {len(candidate.graph.outputs)}" if case is None else repr(list(limits(case)))
+    meant = expected(candidate)
+    return f"[float('inf')] * {len(candidate.graph.outputs)}" if meant is None else repr(list(meant.limits()))
 
 
 def _inputs(candidate: Candidate) -> str:

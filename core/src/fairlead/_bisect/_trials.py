@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import torch
 
 from fairlead import ir
-from fairlead._bisect._candidate import Candidate
-from fairlead._bisect._judge import expected, judge
+from fairlead._bisect._candidate import Candidate, expected
 from fairlead._bisect._messages import Attempt, Attempted, Load, Loaded
 from fairlead._compare._data import Status
 from fairlead._compare._process import LostError, Process
@@ -86,13 +85,13 @@ class Trials:
         """What the backend makes of it within this share of the timeout, compared with what it ought to."""
         timeout = share * self._timeout
         patience = min(timeout, self.left)
-        case = expected(candidate)
+        meant = expected(candidate)
         results = self._results(candidate, patience)
         if isinstance(results, Outcome) and results.failure is Failure.hang and patience < timeout:
             raise EndedError
-        if isinstance(results, Outcome) or case is None:
+        if isinstance(results, Outcome) or meant is None:
             return results if isinstance(results, Outcome) else Outcome()
-        outputs, problem = judge(case, results)
+        outputs, problem = meant.judge(results)
         return Outcome(Failure.wrong, problem, "", outputs) if problem else Outcome()
 
     def _results(self, candidate: Candidate, patience: float) -> list[torch.Tensor] | Outcome:

@@ -8,39 +8,25 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import torch
-from torch.overrides import TorchFunctionMode
 
-from fairlead._compare._step import Tensors, results
+from fairlead._accuracy import Case, Tensors, in_float64, moved
+from fairlead._compare._step import results
 from fairlead._models import Model, next_sizes
 from fairlead.errors import ArgumentError
 
-__all__ = ["Case", "State", "case_of", "example", "in_float64", "moved", "read_case", "with_dynamic", "write_cases"]
+__all__ = ["State", "case_of", "example", "read_case", "with_dynamic", "write_cases"]
 
 SHAKES = 2
 """How often eager is run with rounding added."""
 
 RANDOM = 1e-3
 """Two runs of a deterministic model differ by less than this of its largest value; dropout makes it about one."""
-
-
-@dataclass(frozen=True)
-class Case:
-    """One set of inputs and what comes of it. ``exact`` is None where the model does not run in float64.
-
-    ``shaken``: how far each floating-point tensor moves when weights and inputs are moved by one rounding. A model that
-    makes much of that makes much of anyone's rounding.
-    """
-
-    inputs: Tensors
-    eager: Tensors
-    exact: Tensors | None
-    shaken: dict[str, float] = field(default_factory=dict)
 
 
 class State:
@@ -180,15 +166,6 @@ def _shaken(model: Model, state: State, inputs: Tensors, training: bool, exact: 
     return furthest
 
 
-def moved(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """The tensor with each element moved by at most one rounding; one that is not floating point as it is."""
-    if not tensor.is_floating_point():
-        return tensor
-    # Drawn on the CPU, where the generator is.
-    signs = torch.randint(-1, 2, tensor.shape, generator=generator).to(tensor)
-    return tensor * (1 + signs * torch.finfo(tensor.dtype).eps)
-
-
 def _check_repeats(model: Model, state: State, inputs: Tensors, training: bool) -> None:
     try:
         once, again = (_fresh(model, state, inputs, training) for _ in range(2))
@@ -208,21 +185,6 @@ def _check_repeats(model: Model, state: State, inputs: Tensors, training: bool) 
             )
 
 
-class _Widen(TorchFunctionMode):
-    """Makes every request for a narrower type one for float64: models ask for float32 in norms and rotations."""
-
-    NARROW = (torch.float32, torch.float16, torch.bfloat16)
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None) -> Any:
-        if func in (torch.Tensor.float, torch.Tensor.half, torch.Tensor.bfloat16):
-            func = torch.Tensor.double
-        keywords = {key: self._wide(value) for key, value in (kwargs or {}).items()}
-        return func(*map(self._wide, args), **keywords)
-
-    def _wide(self, value: Any) -> Any:
-        return torch.float64 if isinstance(value, torch.dtype) and value in self.NARROW else value
-
-
 def _widened(model: Model, state: State) -> Model | None:
     state.restore(model)
     with contextlib.suppress(Exception):
@@ -237,15 +199,3 @@ def _exact(wide: Model, state: State, inputs: Tensors, training: bool) -> Tensor
     with contextlib.suppress(Exception), in_float64():
         return _copies(results(wide, wide.module, doubles, training))
     return None
-
-
-@contextlib.contextmanager
-def in_float64() -> Iterator[None]:
-    """Within, what is computed of float64 is computed in float64, whatever narrower types it asks for on the way."""
-    default = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    try:
-        with _Widen():
-            yield
-    finally:
-        torch.set_default_dtype(default)

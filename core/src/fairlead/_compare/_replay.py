@@ -9,10 +9,8 @@ import msgspec
 import torch
 
 from fairlead import interpret
+from fairlead._accuracy import Case, Findings, Reference, named
 from fairlead._capture import Captured
-from fairlead._compare._reference import Case, moved
-from fairlead._compare._step import Tensors
-from fairlead._compare._verify import Findings
 from fairlead._compile import Request, Session
 from fairlead._models._fir import example_inputs
 from fairlead._registry import registry
@@ -22,10 +20,7 @@ from fairlead.ir._tensors import tensor_data
 from fairlead.passes import canonicalize, recognize_composites
 from fairlead.placement import Placement
 
-__all__ = ["OutputError", "Replay", "check_backend", "interpreted", "named", "replay", "shaken"]
-
-SHAKES = 2
-"""How often the interpreter is run with inputs moved by one rounding: what that makes of a result is anyone's due."""
+__all__ = ["OutputError", "Replay", "check_backend", "interpreted", "replay"]
 
 
 class OutputError(msgspec.Struct, frozen=True):
@@ -66,8 +61,10 @@ def replay(graph: Graph, given: dict[int, torch.Tensor], backend: str, against: 
     """
     torch.manual_seed(seed)
     inputs = example_inputs(graph, given)
-    reference = named(graph, _expected(graph, inputs, against, seed))
-    due = shaken(graph, inputs, reference, seed)
+    torch.manual_seed(seed)
+    meant = Reference(graph, inputs)
+    reference = named(graph, meant.results if against == "eager" else _expected(graph, inputs, against, seed))
+    due = meant.shaken(reference)
     results, placement = _run(graph, inputs, backend, seed)
     got = named(graph, results)
     notes = [p.note for g in placement.graphs for p in g.parts if p.note]
@@ -76,8 +73,6 @@ def replay(graph: Graph, given: dict[int, torch.Tensor], backend: str, against: 
 
 
 def _expected(graph: Graph, inputs: tuple[object, ...], against: str, seed: int) -> list[object]:
-    if against == "eager":
-        return interpreted(graph, inputs, seed)
     return _without_torch(graph, inputs) if against == "numpy" else _run(graph, inputs, against, seed)[0]
 
 
@@ -112,29 +107,6 @@ def interpreted(graph: Graph, inputs: Sequence[object], seed: int) -> list[objec
     """What torch computes op by op, with the random numbers of the seed."""
     torch.manual_seed(seed)
     return list(interpret.run(graph, inputs))
-
-
-def named(graph: Graph, results: Sequence[object]) -> Tensors:
-    """The tensors among the results, by what they are to the program."""
-    found: Tensors = {}
-    for index, (output, result) in enumerate(zip(graph.outputs, results, strict=True)):
-        if isinstance(output.value, Value) and isinstance(result, torch.Tensor):
-            of = f" of {graph.inputs[output.target].name}" if output.target is not None else ""
-            found[f"output {index} ({output.role}{of})"] = result
-    return found
-
-
-def shaken(graph: Graph, inputs: Sequence[object], reference: Tensors, seed: int) -> dict[str, float]:
-    """How far each output moves from the reference when the inputs are moved by one rounding."""
-    generator = torch.Generator().manual_seed(seed)
-    furthest: dict[str, float] = {}
-    for _ in range(SHAKES):
-        others = tuple(moved(x, generator) if isinstance(x, torch.Tensor) else x for x in inputs)
-        for name, tensor in named(graph, interpreted(graph, others, seed)).items():
-            if tensor.is_floating_point() and tensor.numel():
-                distance = (tensor.double() - reference[name].double()).abs().nan_to_num(posinf=0.0).max()
-                furthest[name] = max(furthest.get(name, 0.0), float(distance))
-    return furthest
 
 
 def _compared(name: str, got: torch.Tensor | None, expected: torch.Tensor, shaken: dict[str, float]) -> OutputError:

@@ -7,15 +7,12 @@ from typing import Any, TypeAlias
 
 import torch
 
+from fairlead._accuracy import GRADIENT, Tensors
 from fairlead._models import Model, tensors_of
 
-__all__ = ["GRADIENT", "Call", "Tensors", "results", "run", "step"]
+__all__ = ["Call", "results", "run", "step"]
 
 Call: TypeAlias = Callable[..., Any]
-Tensors: TypeAlias = dict[str, torch.Tensor]
-
-GRADIENT = "gradient of "
-"""How the names of gradients begin."""
 
 
 def step(model: Model, call: Call, tensors: Tensors, training: bool) -> Callable[[], Any]:

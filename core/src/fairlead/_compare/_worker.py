@@ -11,7 +11,8 @@ from pathlib import Path
 
 import torch
 
-from fairlead._compare._data import FirstCall, Status
+from fairlead._accuracy import Findings, Tensors
+from fairlead._compare._data import Accuracy, FirstCall, Status
 from fairlead._compare._messages import (
     First,
     Load,
@@ -28,10 +29,9 @@ from fairlead._compare._messages import (
 )
 from fairlead._compare._reference import State, example, read_case, with_dynamic, write_cases
 from fairlead._compare._served import serve
-from fairlead._compare._step import Call, Tensors, results, run, step
+from fairlead._compare._step import Call, results, run, step
 from fairlead._compare._subjects import compiled, graphs, placement
 from fairlead._compare._usage import MemoryMark, cpu_seconds
-from fairlead._compare._verify import Findings
 from fairlead._models._load import load
 
 MIB = 2**20
@@ -99,10 +99,13 @@ class Worker:
             kept.append((got, {name: tensor.detach().clone() for name, tensor in got.items()}))
             findings.add(label, case, got)
         self._check_kept(kept, findings)
+        accuracy = Accuracy(
+            findings.error, findings.eager, findings.worst, findings.tensors, tuple(findings.cases), findings.exact
+        )
         where = placement(self._request.subject, self._call, self._graphs)
         if findings.problems:
-            return Verified(Status.wrong, "; ".join(findings.problems), findings.accuracy, where)
-        return Verified(Status.ok, "", findings.accuracy, where)
+            return Verified(Status.wrong, "; ".join(findings.problems), accuracy, where)
+        return Verified(Status.ok, "", accuracy, where)
 
     def _check_kept(self, kept: list[tuple[Tensors, Tensors]], findings: Findings) -> None:
         for got, copy in kept:

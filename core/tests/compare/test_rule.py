@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from fairlead._compare._reference import Case
-from fairlead._compare._verify import Findings
+from fairlead._accuracy import Case, Findings
 
 
 def case(**tensors: torch.Tensor) -> Case:
@@ -87,7 +86,7 @@ def test_without_float64_the_reference_is_eager(exact: torch.Tensor) -> None:
     findings = Findings()
     findings.add("example", Case({}, {"y": exact.float()}, None), {"y": exact.float()})
     assert findings.problems == []
-    assert not findings.accuracy.exact
+    assert not findings.exact
 
 
 def test_empty_tensors_compare() -> None:

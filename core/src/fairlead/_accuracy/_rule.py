@@ -9,15 +9,16 @@ equal.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import torch
 
-from fairlead._compare._data import Accuracy
-from fairlead._compare._reference import Case
-from fairlead._compare._step import GRADIENT, Tensors
+__all__ = ["ALLOWANCE", "FLOOR", "GRADIENT", "Bar", "Case", "Findings", "Tensors", "bar"]
 
-__all__ = ["ALLOWANCE", "FLOOR", "Bar", "Findings", "bar"]
+Tensors: TypeAlias = dict[str, torch.Tensor]
+
+GRADIENT = "gradient of "
+"""How the names of gradients begin."""
 
 ALLOWANCE = 8.0
 """How many times eager's own error is still right."""
@@ -28,6 +29,20 @@ FLOOR = {torch.float64: 1e-12, torch.float32: 1e-5, torch.float16: 5e-3, torch.b
 SMALLEST_GRADIENT = 1e-2
 """Of the largest gradient: some parameters have a true gradient of zero, and rounding relative to zero means nothing.
 """
+
+
+@dataclass(frozen=True)
+class Case:
+    """One set of inputs and what comes of it. ``exact`` is None where the model does not run in float64.
+
+    ``shaken``: how far each floating-point tensor moves when weights and inputs are moved by one rounding. A model that
+    makes much of that makes much of anyone's rounding.
+    """
+
+    inputs: Tensors
+    eager: Tensors
+    exact: Tensors | None
+    shaken: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass
@@ -41,10 +56,6 @@ class Findings:
     worst: str = ""
     tensors: int = 0
     exact: bool = True
-
-    @property
-    def accuracy(self) -> Accuracy:
-        return Accuracy(self.error, self.eager, self.worst, self.tensors, tuple(self.cases), self.exact)
 
     def add(self, label: str, case: Case, got: Tensors) -> None:
         """Compare the result of one case."""
@@ -79,7 +90,7 @@ class Findings:
         self.eager = max(self.eager, own)
         if error >= self.error:
             self.error, self.worst = error, name
-        return f"{name} is off by {error:.1e}, eager by {own:.1e}" if error > allowed else ""
+        return f"{name} is off by {error:.1e}, eager by {own:.1e}, {allowed:.1e} is allowed" if error > allowed else ""
 
 
 class Bar(NamedTuple):
