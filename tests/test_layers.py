@@ -26,12 +26,13 @@ LAYERS: tuple[frozenset[str], ...] = (
             "explanation",
             "partition",
             "interpret",
+            "_accuracy",
             "_signatures",
             "_eager",
             "artifacts",
         }
     ),
-    frozenset({"_failures", "_program", "_results", "_capture", "_compile", "_pieces"}),
+    frozenset({"_failures", "_program", "_results", "_capture", "_compile", "_pieces", "_verified"}),
     frozenset(
         {"_arguments", "_dims", "_direct", "_explain", "_freeze", "_handle", "_progress", "_shapes", "_user"}
         | {"torch"}

@@ -8,6 +8,7 @@ from typing import Any
 from fairlead import _defaults
 from fairlead._compile import Request
 from fairlead._registry import registry
+from fairlead._verified import Verify
 from fairlead.errors import ArgumentError
 
 _DEFAULT_FALLBACK = ("inductor", "eager")
@@ -19,8 +20,9 @@ def request_of(
     options: Mapping[str, Any],
     fallback: Sequence[str] | str | bool | None = _DEFAULT_FALLBACK,
     max_fallback: int | float | None = None,
+    verify: Verify | None = None,
 ) -> Request:
-    """The request that the arguments make. ``options`` may also hold backend, fallback and max_fallback.
+    """The request that the arguments make. ``options`` may also hold backend, fallback, max_fallback and verify.
 
     Raises `ArgumentError` for what does not fit; options of the backend are checked when it is loaded.
     """
@@ -31,8 +33,9 @@ def request_of(
         raise _argument(f"backend is {named!r}, not a name", "pass a name that `fairlead backends` lists")
     fallback = _fallback(rest.pop("fallback", fallback))
     budget = _budget(rest.pop("max_fallback", max_fallback))
+    verified = _verify(rest.pop("verify", verify))
     by_device = {} if given else _defaults.by_device()
-    return Request(named, _with_mode(named, mode, rest), fallback, budget, by_device)
+    return Request(named, _with_mode(named, mode, rest), fallback, budget, by_device, verified)
 
 
 def _fallback(value: object) -> tuple[str, ...]:
@@ -57,6 +60,15 @@ def _budget(value: object) -> int | float | None:
     raise _argument(
         f"max_fallback is {value!r}", "pass a number of nodes (int, from 0) or a share of them (float, 0.0 to 1.0)"
     )
+
+
+def _verify(value: object) -> Verify | None:
+    match value:
+        case None | "first" | "always":
+            return value
+        case float() if 0.0 <= value <= 1.0:
+            return value or None
+    raise _argument(f"verify is {value!r}", 'pass "first", "always" or a share of the calls (float, 0.0 to 1.0)')
 
 
 def _with_mode(name: str, mode: str | None, options: dict[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from fairlead._failures import budget_error, compile_error, device_error, out_of
 from fairlead._program import Plan, Program
 from fairlead._registry import registry
 from fairlead._stages import Stage
+from fairlead._verified import Subject, VerifiedProgram, Verify
 from fairlead.backend import Backend, Executable, Options, Selective, Support
 from fairlead.errors import FairleadError, NotCompiledError, PluginError, RegistryError
 from fairlead.explanation import Recompilation
@@ -40,7 +41,8 @@ class Request(msgspec.Struct, frozen=True):
     """What the caller asked for: a backend by name, its options, and what may happen to what it declines.
 
     ``max_fallback``: how many nodes of a graph (int), or which share of them (float), may be declined; None is any
-    number. ``by_device``: the backends for types of devices, where the caller named none; `on` chooses.
+    number. ``by_device``: the backends for types of devices, where the caller named none; `on` chooses. ``verify``:
+    which calls are compared with torch; None is none of them.
     """
 
     backend: str
@@ -48,6 +50,7 @@ class Request(msgspec.Struct, frozen=True):
     fallback: tuple[str, ...] = ("inductor", "eager")
     max_fallback: int | float | None = None
     by_device: Mapping[str, str] = {}
+    verify: Verify | None = None
 
     def on(self, graph: Graph) -> Request:
         """The request for a graph. Where its tensors are on several devices, that beside the CPU decides."""
@@ -168,7 +171,14 @@ class _Build:
             plan, placement = self._plan(self._static())
         _enforce(self.request, placement)
         self.record = _Record(placement)
-        return Program(plan, lambda: self._plan(())[0], self._compile, self._rescue, self._permit)
+        program = plan, lambda: self._plan(())[0], self._compile, self._rescue, self._permit
+        if self.request.verify is None:
+            return Program(*program)
+        source = msgspec.structs.replace(self.captured.graph, name=self.name)
+        return VerifiedProgram(Subject(source, self.backend.name, self.request.verify, self._ran_on), *program)
+
+    def _ran_on(self, part: Part) -> str:
+        return self.record.parts[part.graph.name].backend
 
     def _prepared(self, graph: Graph) -> Graph:
         graph = msgspec.structs.replace(graph, name=self.name)

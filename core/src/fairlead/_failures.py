@@ -6,13 +6,14 @@ import logging
 import os
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 from fairlead import ir
 from fairlead._registry import registry
 from fairlead.errors import (
+    AccuracyError,
     CompileError,
     DeviceError,
     FairleadError,
@@ -21,14 +22,19 @@ from fairlead.errors import (
     RunError,
     SupportsError,
 )
-from fairlead.ir import Node, node_text
+from fairlead.ir import Graph, Node, TensorType, Value, node_text
 from fairlead.partition import Part
 from fairlead.placement import GraphPlacement
 
 if TYPE_CHECKING:
     import torch
 
+    from fairlead._accuracy import Verdict
+
 _log = logging.getLogger("fairlead.compile")
+
+_MOST_BYTES = 2**28
+"""Of the inputs that are written beside a graph whose numbers are wrong; inputs of more are drawn anew."""
 
 
 def supports_error(name: str, node: Node, cause: Exception) -> SupportsError:
@@ -60,6 +66,53 @@ def run_error(part: Part, cause: Exception) -> RunError:
         where=f"{_wheel(part.backend)}; {_first_location(part)}",
         next="report it to the backend's vendor; allow fallback to run the Part elsewhere",
     )
+
+
+def part_accuracy_error(
+    part: Part, ran_on: str, inputs: Sequence[Any], verdict: Verdict, *, baked: bool
+) -> AccuracyError:
+    """A Part gave wrong numbers for these inputs; both are kept as a file."""
+    stale = "after writes to weights that torch does not count call refresh(); else " if baked else ""
+    return AccuracyError(
+        f"backend {ran_on!r} is wrong in Part {part.graph.name} of {len(part.graph.nodes)} nodes: {verdict.problem}",
+        where=f"{_wheel(ran_on)}; {_location_of(part.graph, verdict)}",
+        next=f"{stale}{_bisecting(part.graph, ran_on, inputs)}",
+    )
+
+
+def graph_accuracy_error(graph: Graph, backend: str, inputs: Sequence[Any], verdict: Verdict) -> AccuracyError:
+    """A graph gave wrong numbers for these inputs although none of its Parts did."""
+    return AccuracyError(
+        f"graph {graph.name} is wrong on backend {backend!r}, though each of its Parts is right: {verdict.problem}",
+        where=f"{_wheel(backend)}; {_location_of(graph, verdict)}",
+        next="after writes to weights that torch does not count call refresh(); else "
+        f"{_bisecting(graph, backend, inputs)}",
+    )
+
+
+def _bisecting(graph: Graph, backend: str, inputs: Sequence[Any]) -> str:
+    path = _file(f"{backend}-{graph.name}", graph, _fitting(graph, inputs), "inline")
+    if path is None:
+        return f"`fairlead bisect MODEL --backend {backend}` finds the smallest graph that shows it"
+    return f"`fairlead bisect {path} --backend {backend}` finds the smallest graph that shows it"
+
+
+def _fitting(graph: Graph, inputs: Sequence[Any]) -> dict[int, torch.Tensor]:
+    """The inputs that a file can hold: tensors whose sizes are known; none where they are too many bytes."""
+    found = {
+        i: x.detach()
+        for i, (x, item) in enumerate(zip(inputs, graph.inputs, strict=True))
+        if isinstance(item.value.type, TensorType) and item.value.type.is_static
+    }
+    return found if sum(x.nbytes for x in found.values()) <= _MOST_BYTES else {}
+
+
+def _location_of(graph: Graph, verdict: Verdict) -> str:
+    """The user's line that the first wrong output stems from, or the graph's first."""
+    made = [o.value for o in graph.outputs if isinstance(o.value, Value) and isinstance(o.value.type, TensorType)]
+    producers = graph.producers()
+    nodes = [producers[made[i].id] for i in verdict.outputs if made[i].id in producers]
+    return str(next((n.location for n in (*nodes, *graph.nodes) if n.location), "unknown line"))
 
 
 def out_of_memory(part: Part) -> str:
@@ -97,12 +150,19 @@ def budget_error(name: str, placement: GraphPlacement, budget: float | None) -> 
 
 
 def _replay_file(part: Part, constants: Mapping[int, torch.Tensor]) -> Path | None:
-    """The Part as a file that shows the failure again; in ``FAIRLEAD_DEBUG`` where that names a folder."""
+    """The Part as a file that shows the failure again."""
+    return _file(f"{part.backend}-{part.graph.name}", part.graph, constants, "random")
+
+
+def _file(
+    name: str, graph: Graph, tensors: Mapping[int, torch.Tensor], weights: Literal["inline", "random"]
+) -> Path | None:
+    """A graph as a file; in ``FAIRLEAD_DEBUG`` where that names a folder."""
     folder = Path(os.environ.get("FAIRLEAD_DEBUG") or Path(tempfile.gettempdir()) / "fairlead")
-    path = folder / f"{part.backend}-{part.graph.name}-{ir.fingerprint(part.graph)[:12]}.fir"
+    path = folder / f"{name}-{ir.fingerprint(graph)[:12]}.fir"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        ir.write(path, part.graph, dict(constants), weights="random")
+        ir.write(path, graph, dict(tensors), weights=weights)
     except (OSError, FairleadError) as error:
         _log.warning("could not write %s: %s", path, error)
         return None

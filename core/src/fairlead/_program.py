@@ -56,7 +56,7 @@ Rescue = Callable[[Part, Exception], Executable]
 """What runs a Part from now on whose executable raised; raises the error to show where nothing else may run it."""
 
 
-class _Step:
+class Step:
     """A compiled Part and the registers it reads and writes."""
 
     def __init__(self, part: Part, inputs: Sequence[int], start: int) -> None:
@@ -92,7 +92,7 @@ class _Layout:
         )
 
 
-class _Binding:
+class Binding:
     """Executables for one set of weights.
 
     Holds the weights' memory, so that no other tensor can have their addresses.
@@ -102,7 +102,7 @@ class _Binding:
         self.layout = layout
         self.key = key
         self.statics = statics
-        self.steps: list[_Step] = []
+        self.steps: list[Step] = []
         self.tail: list[Any] = []
         self.detached: tuple[int, ...] = ()
         self.calls = 0
@@ -131,8 +131,8 @@ class Program:
         self._rescue = rescue
         self._permit = permit
         self._lock = threading.RLock()
-        self._current: _Binding | None = None
-        self._bindings: dict[tuple[int, ...], _Binding] = {}
+        self._current: Binding | None = None
+        self._bindings: dict[tuple[int, ...], Binding] = {}
         self._short_lived = 0
         self._renewals = 0
 
@@ -147,7 +147,8 @@ class Program:
         binding.calls += 1
         registers = [*args, *binding.tail]
         args.clear()
-        return self._run(binding, registers)
+        self._run(binding, binding.steps, registers)
+        return binding.layout.outputs(registers)
 
     def bound(self, args: Sequence[Any], places: Sequence[int]) -> Callable[[Sequence[Any]], list[Any]]:
         """The program for the weights among ``args``, whatever becomes of them, as a function of the inputs at places.
@@ -164,16 +165,17 @@ class Program:
             registers = template.copy()
             for place, value in zip(order, inputs, strict=True):
                 registers[place] = value
-            return self._run(binding, registers)
+            self._run(binding, binding.steps, registers)
+            return binding.layout.outputs(registers)
 
         return call
 
-    def _run(self, binding: _Binding, registers: list[Any]) -> list[Any]:
+    def _run(self, binding: Binding, steps: Sequence[Step], registers: list[Any]) -> None:
         layout = binding.layout
         for i in binding.detached:
             if registers[i].requires_grad:
                 registers[i] = registers[i].detach()
-        for step in binding.steps:
+        for step in steps:
             try:
                 results = step.executable([registers[i] for i in step.inputs])
                 if not step.trusted:
@@ -181,7 +183,6 @@ class Program:
             except Exception as error:
                 results = self._rescued(step, registers, error, layout)
             registers[step.start : step.stop] = results
-        return layout.outputs(registers)
 
     def refresh(self) -> None:
         """Forget the weights that were baked in; the next call reads them anew."""
@@ -197,11 +198,11 @@ class Program:
             if self._current is gone:
                 self._current = None
 
-    def _rescued(self, step: _Step, registers: list[Any], error: Exception, layout: _Layout) -> Sequence[Any]:
+    def _rescued(self, step: Step, registers: list[Any], error: Exception, layout: _Layout) -> Sequence[Any]:
         step.install(in_clean_thread(lambda: self._rescue(step.part, error)))
         return step.accept(step.executable([registers[i] for i in step.inputs]), registers, layout.outputs)
 
-    def _bind(self, args: Sequence[Any], key: tuple[int, ...]) -> _Binding:
+    def _bind(self, args: Sequence[Any], key: tuple[int, ...]) -> Binding:
         with self._lock:
             ids = key[: len(self._watched)]
             old = self._bindings.pop(ids, None)
@@ -216,7 +217,7 @@ class Program:
             self._current = new
             return new
 
-    def _permitted(self, old: _Binding | None) -> None:
+    def _permitted(self, old: Binding | None) -> None:
         """Raise where nothing may be compiled now, but for what `refresh` dropped; what was there stays."""
         if self._renewals:
             self._renewals -= 1
@@ -228,11 +229,11 @@ class Program:
                 self._bindings[old.key[: len(self._watched)]] = old
             raise
 
-    def _thrashes(self, old: _Binding) -> bool:
+    def _thrashes(self, old: Binding) -> bool:
         self._short_lived = self._short_lived + 1 if old.calls <= _SHORT_LIVED else 0
         return self._short_lived >= _MAX_SHORT_LIVED
 
-    def _without_weights(self, args: Sequence[Any]) -> _Binding:
+    def _without_weights(self, args: Sequence[Any]) -> Binding:
         _log.warning(
             "the weights of graph %s change at nearly every call: from now on they are inputs like any other, and "
             "nothing is baked in",
@@ -244,7 +245,7 @@ class Program:
         self._current = in_clean_thread(lambda: self._made(args, (), None))
         return self._current
 
-    def _made(self, args: Sequence[Any], key: tuple[int, ...], old: _Binding | None) -> _Binding:
+    def _made(self, args: Sequence[Any], key: tuple[int, ...], old: Binding | None) -> Binding:
         layout = self._layout
         plan = layout.plan
         statics = {i: args[i].detach() for i in self._watched}
@@ -253,7 +254,7 @@ class Program:
             with _hook_calls.stage(Stage.constants, plan.graph.name):
                 tail += [t.contiguous() for t in layout.setup(*args, *tail)]
         statics.update(enumerate(tail, start=len(args)))
-        binding = _Binding(layout, key, statics)
+        binding = Binding(layout, key, statics)
         self._make_steps(binding, len(args) + len(tail), old)
         made = sum(len(p.graph.outputs) for p in plan.parts)
         binding.tail = [*tail, *([None] * made)]
@@ -262,12 +263,12 @@ class Program:
             weakref.finalize(args[self._watched[0]], _forget, weakref.ref(self), ids).atexit = False
         return binding
 
-    def _make_steps(self, binding: _Binding, count: int, old: _Binding | None) -> None:
+    def _make_steps(self, binding: Binding, count: int, old: Binding | None) -> None:
         plan = binding.layout.plan
         registers = {item.value.id: i for i, item in enumerate(plan.graph.inputs)}
         for index, part in enumerate(plan.parts):
             inputs = [registers[i.value.id] for i in part.graph.inputs]
-            step = _Step(part, inputs, count)
+            step = Step(part, inputs, count)
             offered = {i: binding.statics[r] for i, r in enumerate(inputs) if r in binding.statics}
             step.install(self._executable(part, offered, old.steps[index].executable if old else None))
             for output in part.graph.output_values():

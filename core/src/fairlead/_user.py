@@ -22,6 +22,7 @@ from fairlead._arguments import request_of
 from fairlead._freeze import Frozen, freeze
 from fairlead._handle import Handle, attach, route_of
 from fairlead._shapes import Shapes, compile_all
+from fairlead._verified import Verify
 from fairlead.torch import DynamoBackend
 
 __all__ = ["Dim", "Frozen", "compile", "compile_ahead", "freeze"]
@@ -42,6 +43,7 @@ def compile(
     max_fallback: int | float | None = ...,
     disable: bool = ...,
     shapes: Mapping[str, Mapping[int, Dim]] | None = ...,
+    verify: Verify | None = ...,
 ) -> F: ...
 
 
@@ -58,6 +60,7 @@ def compile(
     max_fallback: int | float | None = ...,
     disable: bool = ...,
     shapes: Mapping[str, Mapping[int, Dim]] | None = ...,
+    verify: Verify | None = ...,
 ) -> Callable[[F], F]: ...
 
 
@@ -73,6 +76,7 @@ def compile(
     max_fallback: int | float | None = None,
     disable: bool = False,
     shapes: Mapping[str, Mapping[int, Dim]] | None = None,
+    verify: Verify | None = None,
 ) -> Any:
     """Compile a module or a function with a backend by name; use it as a call or as a decorator.
 
@@ -83,7 +87,9 @@ def compile(
     in order, what the backend declines, always reported and never silent; ``()`` for nobody. ``max_fallback``: how
     many nodes of a graph (int), or which share of them (float), may be declined. ``shapes``: the sizes that vary, by
     argument and axis, as in ``{"x": {0: Dim("batch", max=64, buckets=[8, 64])}}``; see `fairlead.Dim` and
-    `fairlead.compile_ahead`.
+    `fairlead.compile_ahead`. ``verify``: the calls that are compared with eager, ``"first"`` for the first of each
+    graph, sizes and weights, ``"always"``, or a share of them (float); `fairlead.errors.AccuracyError` names the Part
+    that is wrong.
 
     The result has an attribute ``fairlead``, a `fairlead.Handle`: ``placement`` says which node went where and why, and
     ``refresh()`` reads weights anew that were changed behind autograd's back (``p.data.copy_(...)``). A deep copy of a
@@ -110,8 +116,9 @@ def compile(
             max_fallback=max_fallback,
             disable=disable,
             shapes=shapes,
+            verify=verify,
         )
-    target = DynamoBackend(request_of(backend, mode, options or {}, fallback, max_fallback))
+    target = DynamoBackend(request_of(backend, mode, options or {}, fallback, max_fallback, verify))
     target.session.check()
     if disable or _settings.disabled():
         return model

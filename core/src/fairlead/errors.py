@@ -27,7 +27,8 @@
     │   ├── RunError                    FL503  the backend raised while running
     │   ├── ResultError                 FL504  the backend returned something else than declared
     │   ├── InterpretError              FL505  the NumPy interpreter lacks an op, or an op refuses its operands
-    │   └── NotCompiledError            FL506  a frozen program was called with what nothing was compiled for
+    │   ├── NotCompiledError            FL506  a frozen program was called with what nothing was compiled for
+    │   └── AccuracyError               FL507  a verified call gave other numbers than eager
     ├── ArtifactError
     │   ├── ArtifactFormatError         FL801  bytes that are no artifact, are damaged, or signed by somebody else
     │   ├── ArtifactMismatchError       FL802  an artifact of another SDK, machine, option, graph or weight
@@ -50,6 +51,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 __all__ = [
+    "AccuracyError",
     "ArgumentError",
     "ArtifactError",
     "ArtifactFormatError",
@@ -262,6 +264,12 @@ class NotCompiledError(ExecutionError):
     """A frozen program was called with what nothing was compiled for; see `fairlead.freeze`."""
 
     code = "FL506"
+
+
+class AccuracyError(ExecutionError):
+    """A call that was compared with torch, as ``verify`` asks for, is off by more than the rule allows."""
+
+    code = "FL507"
 
 
 class ArtifactError(FairleadError):

@@ -108,7 +108,8 @@ def _taken(args: list[Any]) -> list[Any]:
 def dynamo_backend(name: str | None = None) -> Callable[..., Any]:
     """A function to pass to ``torch.compile(backend=...)``.
 
-    ``options`` may name fallback, max_fallback and ``backend``.
+    ``options`` may name ``backend``, and hold the arguments of `fairlead.compile` that torch does not have: fallback,
+    max_fallback and verify.
 
     Every graph that it is called with by one ``torch.compile`` belongs to one program only as far as torch tells them
     apart: use `fairlead.compile` where you need the placement report.
