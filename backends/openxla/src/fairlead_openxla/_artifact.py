@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import jax
 import msgspec
+import torch
 from jax.experimental import serialize_executable
 
 from fairlead_openxla._lower import Compiled
@@ -50,15 +51,15 @@ def dumped(programs: Programs, sources: Sources) -> bytes:
     return msgspec.msgpack.encode(_Stored(sources, _flags(), tuple(_stored(*item) for item in programs.items())))
 
 
-def loaded(data: bytes, sources: Sources) -> dict[tuple[int, ...], Compiled]:
+def loaded(data: bytes, sources: Sources, device: torch.device) -> dict[tuple[int, ...], Compiled]:
     """What `dumped` gave. jax unpickles it, which is safe only for bytes that are known to be from there."""
     stored = msgspec.msgpack.decode(data, type=_Stored)
     if stored.sources != sources:
         raise ValueError(f"the programs take their sizes from {stored.sources}, and the graph has them in {sources}")
     if stored.flags != _flags():
         raise ValueError(f"the programs were compiled with XLA_FLAGS={stored.flags!r}, and now it is {_flags()!r}")
-    with lowering():
-        return {program.sizes: _loaded(program) for program in stored.programs}
+    with lowering(device):
+        return {program.sizes: _loaded(program, device) for program in stored.programs}
 
 
 def _stored(sizes: tuple[int, ...], program: Compiled) -> _Program:
@@ -67,10 +68,10 @@ def _stored(sizes: tuple[int, ...], program: Compiled) -> _Program:
     return _Program(sizes, code, arguments.num_leaves, results.num_leaves, checks)
 
 
-def _loaded(program: _Program) -> Compiled:
+def _loaded(program: _Program, device: torch.device) -> Compiled:
     arguments = jax.tree_util.tree_structure(((0,) * program.arguments, {}))
     results = jax.tree_util.tree_structure([0] * program.results)
-    run = serialize_executable.deserialize_and_load(program.code, arguments, results, backend="cpu")
+    run = serialize_executable.deserialize_and_load(program.code, arguments, results, backend=device.type)
     return Compiled(run, tuple((_ERRORS[error], text) for error, text in program.checks))
 
 

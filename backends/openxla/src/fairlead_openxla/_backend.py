@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from fairlead.backend import API_VERSION, Capabilities, Executable, Options, Probe, Support
 from fairlead.ir import Graph, Node
+from fairlead_openxla._devices import cuda_devices, cuda_plugin
 from fairlead_openxla._options import OpenXLAOptions
 
 if TYPE_CHECKING:
@@ -35,7 +36,9 @@ class OpenXLABackend:
         if any(importlib.util.find_spec(name) is None for name in ("jax", "jaxlib")):
             return Probe(ok=False, reason="jax is not installed: pip install jax")
         versions = {name: metadata.version(name) for name in ("jax", "jaxlib")}
-        return Probe(ok=True, devices=("cpu",), versions=versions)
+        if (plugin := cuda_plugin()) is None or not _torch_has_cuda():
+            return Probe(ok=True, devices=("cpu",), versions=versions)
+        return Probe(ok=True, devices=("cpu", "cuda"), versions=versions | dict([plugin]))
 
     def supports(self, node: Node, /) -> Support:
         """Whether there is a rule that writes this node exactly."""
@@ -44,16 +47,14 @@ class OpenXLABackend:
         return supports(node)
 
     def declines_graph(self, graph: Graph, /) -> str | None:
-        """Training steps of convolutions, in which torch is faster."""
+        """Training steps of convolutions, in which torch is faster, and graphs of several CUDA devices."""
         from fairlead_openxla._support import declines
 
         return declines(graph)
 
     def compile(self, graph: Graph, options: OpenXLAOptions, constants: Mapping[int, torch.Tensor], /) -> XlaExecutable:
         """The graph, compiled now where its sizes are known, and else at the first call with each set of sizes."""
-        from fairlead_openxla._executable import XlaExecutable
-
-        return XlaExecutable(graph, options, constants)
+        return _executable(graph)(graph, options, constants)
 
     def dump(self, executable: Executable, /) -> bytes:
         """The machine code of every set of sizes that was compiled; weights are its inputs."""
@@ -66,6 +67,22 @@ class OpenXLABackend:
         self, data: bytes, graph: Graph, options: OpenXLAOptions, constants: Mapping[int, torch.Tensor], /
     ) -> XlaExecutable:
         """The executable, which compiles for further sizes as before. ``data`` has to be trusted: it holds a pickle."""
-        from fairlead_openxla._executable import XlaExecutable
+        return _executable(graph)(graph, options, constants, data)
 
-        return XlaExecutable(graph, options, constants, data)
+
+def _executable(graph: Graph) -> type[XlaExecutable]:
+    if cuda_devices(graph):
+        from fairlead_openxla._cuda import CudaExecutable
+
+        return CudaExecutable
+    from fairlead_openxla._executable import XlaExecutable
+
+    return XlaExecutable
+
+
+def _torch_has_cuda() -> bool:
+    if importlib.util.find_spec("torch") is None:
+        return False
+    import torch
+
+    return torch.cuda.device_count() > 0

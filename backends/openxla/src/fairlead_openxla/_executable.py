@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 
 from fairlead.ir import Graph, ScalarType
 from fairlead_openxla._artifact import dumped, loaded
+from fairlead_openxla._devices import device_of
 from fairlead_openxla._layouts import Layout, input_layouts
 from fairlead_openxla._lower import Compiled, compile_written, write
 from fairlead_openxla._memory import exported, imported
@@ -42,9 +43,11 @@ class XlaExecutable:
         self.baked = frozenset(constants)
         self._graph = graph
         self._options = options
-        self._layouts = input_layouts(graph, self.baked, wanted)
+        self._device = device_of(graph)
+        is_cpu = self._device.type == "cpu"
+        self._layouts = input_layouts(graph, self.baked, wanted if is_cpu else lambda node: None)
         self._passed = _passed(graph, self.baked, self._layouts)
-        self._programs = {} if stored is None else loaded(stored, self._passed.sources)
+        self._programs = {} if stored is None else loaded(stored, self._passed.sources, self._device)
         self._lock = threading.Lock()
         self.refit(constants)
         if not self._passed.sources:
@@ -65,7 +68,10 @@ class XlaExecutable:
         if weight is None:
             return [None]
         layouts = self._layouts[self._graph.inputs[index].value.id]
-        return [imported(array) for layout in layouts for array in layout.arrays(weight.detach())]
+        return [self._read(array) for layout in layouts for array in layout.arrays(weight.detach())]
+
+    def _read(self, weight: torch.Tensor) -> Array:
+        return imported(weight)
 
     def __call__(self, inputs: Sequence[Any], /) -> list[torch.Tensor]:
         with calling():
@@ -75,10 +81,19 @@ class XlaExecutable:
 
     def bound(self, inputs: Sequence[Any], /) -> tuple[Compiled, list[Array]]:
         """The program for inputs of these sizes, and what it is called with; to be called within `calling`."""
+        return self._program_for(inputs), self._bind(map(imported, self._given(inputs)))
+
+    def _program_for(self, inputs: Sequence[Any]) -> Compiled:
         sizes = self._passed.sizes(inputs)
-        program = self._programs.get(sizes) or self._program(sizes)
-        given = (inputs[at] if order is None else inputs[at].permute(order) for at, order in self._passed.places)
-        return program, [imported(next(given)) if array is None else array for array in self._arrays]
+        return self._programs.get(sizes) or self._program(sizes)
+
+    def _given(self, inputs: Sequence[Any]) -> Iterator[torch.Tensor]:
+        """The tensors of a call, in the order in which the program takes them."""
+        return (inputs[at] if order is None else inputs[at].permute(order) for at, order in self._passed.places)
+
+    def _bind(self, given: Iterator[Array]) -> list[Array]:
+        """The program's arguments: weights where they were placed, and what is given between them."""
+        return [next(given) if array is None else array for array in self._arrays]
 
     def _program(self, sizes: tuple[int, ...]) -> Compiled:
         with self._lock:
@@ -86,11 +101,12 @@ class XlaExecutable:
             if known is None:
                 self._refuse_one_more(sizes)
                 env = dict(zip(self._passed.names, sizes, strict=True))
-                written = write(self._graph, env, self._layouts)
-                known = compile_written(written, self._options)
-                self._programs[sizes] = known
+                known = self._programs[sizes] = self._compiled(env)
                 self._warn_of_many()
             return known
+
+    def _compiled(self, sizes: Mapping[str, int]) -> Compiled:
+        return compile_written(write(self._graph, sizes, self._layouts, self._device), self._options)
 
     def _warn_of_many(self) -> None:
         if len(self._programs) == _MANY:

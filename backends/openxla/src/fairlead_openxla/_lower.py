@@ -31,6 +31,10 @@ _EXACT: dict[str, CompilerOption] = {
     "xla_cpu_enable_fast_min_max": False,  # else a NaN is dropped
     "xla_allow_excess_precision": False,  # else a half is not rounded between two ops
 }
+_EXACT_ON_CUDA: dict[str, CompilerOption] = {
+    "xla_gpu_enable_fast_min_max": False,
+    "xla_allow_excess_precision": False,
+}
 _EIGEN: dict[str, CompilerOption] = {
     # YNNPACK, the default, runs products more slowly than Eigen, and convolutions several times so
     "xla_cpu_experimental_ynn_fusion_type": "",
@@ -39,9 +43,13 @@ _EIGEN: dict[str, CompilerOption] = {
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A graph in StableHLO. ``checks`` says what is wrong where an element of the last result is false."""
+    """A graph in StableHLO. ``checks`` says what is wrong where an element of the last result is false.
+
+    That result is one boolean on CUDA, where the host does not read it.
+    """
 
     lowered: Any
+    device: torch.device
     checks: tuple[tuple[type[Exception], str], ...]
 
 
@@ -63,15 +71,18 @@ class Compiled:
         return results[:-1]
 
 
-def write(graph: Graph, sizes: Mapping[str, int], layouts: Mapping[int, tuple[Layout, ...]]) -> Written:
+def write(
+    graph: Graph, sizes: Mapping[str, int], layouts: Mapping[int, tuple[Layout, ...]], device: torch.device
+) -> Written:
     """The graph for these values of symbols and integer inputs (``inN``), as a function of its tensor inputs.
 
     An input for which ``layouts`` has an entry, by its value, comes as the arrays of each layout in turn.
     """
     found: list[tuple[type[Exception], str]] = []
+    on_cpu = device.type == "cpu"
 
     def function(*arrays: Array) -> list[Array]:
-        program = Program(sizes)
+        program = Program(sizes, on_cpu)
         given = iter(arrays)
         for i, item in enumerate(graph.inputs):
             _give(program, item.value, sizes.get(f"in{i}"), layouts.get(item.value.id), given)
@@ -79,12 +90,15 @@ def write(graph: Graph, sizes: Mapping[str, int], layouts: Mapping[int, tuple[La
             _write(node, program)
         found[:] = [(error, text) for _, error, text in program.checks]
         results = [program.values[v.id] for v in graph.output_values()]
-        return [*results, jnp.stack([held for held, *_ in program.checks])] if found else results
+        if not found:
+            return results
+        held = jnp.stack([held for held, *_ in program.checks])
+        return [*results, held if on_cpu else jnp.all(held)]
 
-    with lowering():
+    with lowering(device):
         declared = [s for item in graph.inputs for s in _declared(item.value, sizes, layouts.get(item.value.id))]
         lowered = jax.jit(function, keep_unused=True).lower(*declared)
-    return Written(lowered, tuple(found))
+    return Written(lowered, device, tuple(found))
 
 
 def _give(
@@ -119,7 +133,7 @@ def _write(node: Node, program: Program) -> None:
         for used in filter(None, node.results):
             program.values[used.id] = jnp.zeros(program.shape(used.tensor.shape), jax_dtype(used.tensor.dtype))
         return
-    call = Call(node, program, wanted(node))
+    call = Call(node, program, wanted(node) if program.on_cpu else None)
     found = rules()[node.op].write(call, *map(program.argument, node.args))
     results = found if isinstance(found, tuple) else (found,)
     for result, value in zip(results, node.results, strict=False):
@@ -155,10 +169,10 @@ def compile_written(written: Written, options: OpenXLAOptions) -> Compiled:
 
     An option of ours that this release of XLA does not know is left out: it has not what the option turns off.
     """
-    ours = _EXACT | _EIGEN | _threads(options)
+    ours = _EXACT | _EIGEN | _threads(options) if written.device.type == "cpu" else _on_cuda()
     while True:
         try:
-            with lowering():
+            with lowering(written.device):
                 run = written.lowered.compile(compiler_options=ours | options.compiler_options)
             return Compiled(run, written.checks)
         except Exception as error:  # jaxlib's own class has no public name
@@ -167,6 +181,10 @@ def compile_written(written: Written, options: OpenXLAOptions) -> Compiled:
                 raise
             _LOG.debug("this XLA has no option %s", unknown[0])
             del ours[unknown[0]]
+
+
+def _on_cuda() -> dict[str, CompilerOption]:
+    return _EXACT_ON_CUDA | {"xla_gpu_deterministic_ops": torch.are_deterministic_algorithms_enabled()}
 
 
 def _threads(options: OpenXLAOptions) -> dict[str, CompilerOption]:

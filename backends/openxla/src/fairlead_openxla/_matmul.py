@@ -66,7 +66,9 @@ def addmm(c: Call, x: Array, a: Array, b: Array, beta: Any = 1, alpha: Any = 1) 
 
 @rule("linear", takes_complex=True, places=matrix(1, transposed=True))
 def linear(c: Call, x: Array, weight: Array, bias: Array | None = None) -> Array:
-    if placed := c.placed():
+    if not c.on_cpu:
+        out = product(x, jnp.swapaxes(weight, -1, -2) if weight.ndim > 1 else weight, c.dtype)
+    elif placed := c.placed():
         out = _columns(x, placed, c.dtype)
     elif (turned := c.turned(1)) is not None:
         out = _along(x, turned, c.dtype)
@@ -77,6 +79,8 @@ def linear(c: Call, x: Array, weight: Array, bias: Array | None = None) -> Array
 
 def _times(c: Call, x: Array, index: int, y: Array) -> Array:
     """``x @ y`` where ``y`` is the operand of this index, however it lies."""
+    if not c.on_cpu:
+        return product(x, y, c.dtype)
     if placed := c.placed():
         return _columns(x, placed, c.dtype)
     turned = c.turned(index)

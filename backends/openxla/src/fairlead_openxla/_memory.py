@@ -1,4 +1,4 @@
-"""Tensors as arrays and back, through DLPack, without a copy where XLA can read them as they lie."""
+"""Tensors on the CPU as arrays and back, through DLPack, without a copy where XLA can read them as they lie."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ import jax
 import torch
 from torch.utils import dlpack
 
+from fairlead_openxla._devices import jax_device
 from fairlead_openxla._numbers import Array
 from fairlead_openxla._releases import direct_exporter, direct_importer
 
-__all__ = ["by_the_public_way", "exported", "imported"]
+__all__ = ["by_the_public_way", "exported", "imported", "plain", "to_capsule"]
 
-_to_capsule: Any = dlpack.to_dlpack  # type: ignore[attr-defined]  # public, and not in its module's list
+to_capsule: Any = dlpack.to_dlpack  # type: ignore[attr-defined]  # public, and not in its module's list
 
 _CPU = (1, 0)
 """``kDLCPU``, and its only device."""
@@ -31,7 +32,7 @@ class _Memory:
         self._tensor = tensor
 
     def __dlpack__(self, **_: Any) -> Any:
-        return _to_capsule(self._tensor)
+        return to_capsule(self._tensor)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return _CPU
@@ -42,11 +43,11 @@ def _importer() -> Callable[[torch.Tensor], Array]:
 
     Tried once on a tensor: what it does is not promised.
     """
-    direct, device = direct_importer(), jax.devices("cpu")[0]
+    direct, device = direct_importer(), jax_device(torch.device("cpu"))
 
     def quick(tensor: torch.Tensor) -> Array:
         assert direct is not None
-        return direct(_to_capsule(tensor), device, None)
+        return direct(to_capsule(tensor), device, None)
 
     try:
         sample = quick(torch.tensor([1, 2**40], dtype=torch.int64, device="cpu"))
@@ -66,9 +67,14 @@ _IMPORT = _importer()
 
 def imported(tensor: torch.Tensor) -> Array:
     """A tensor as an array over its memory, or over a copy: of strides, and of addresses that are not aligned."""
+    return _IMPORT(plain(tensor))
+
+
+def plain(tensor: torch.Tensor) -> torch.Tensor:
+    """A tensor that is contiguous and nothing else; a copy where it was not."""
     if tensor.dtype.is_complex:
         tensor = tensor.resolve_conj()
-    return _IMPORT(_row_major(tensor.resolve_neg().contiguous()))
+    return _row_major(tensor.resolve_neg().contiguous())
 
 
 def _row_major(tensor: torch.Tensor) -> torch.Tensor:

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import jax
+import torch
 
+from fairlead_openxla._devices import jax_device
 from fairlead_openxla._releases import wide_types
 
 __all__ = ["calling", "lowering"]
@@ -35,15 +37,15 @@ def _without_debugging() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def lowering() -> Iterator[None]:
-    """For writing a graph: whatever the user has set, rules mean the same."""
+def lowering(device: torch.device) -> Iterator[None]:
+    """For writing a graph for a device: whatever the user has set, rules mean the same."""
     if os.getpid() != _STARTED_IN:
         raise _forked()
     with (
         _without_debugging(),
         jax.numpy_dtype_promotion("standard"),
         jax.numpy_rank_promotion("allow"),
-        jax.default_device(jax.devices("cpu")[0]),
+        jax.default_device(jax_device(device)),
     ):
         yield
 

@@ -7,10 +7,12 @@ from collections.abc import Iterator
 
 from fairlead.backend import Level, Support
 from fairlead.ir import DType, Graph, Kind, Node, ScalarType, TensorType, Value, opset
+from fairlead_openxla._devices import cuda_devices, unreachable
 from fairlead_openxla._rules import rules
 
 __all__ = ["declines", "supports"]
 
+_CPU = frozenset({"cpu"})
 _DECLINED = {
     "aten.as_strided.default": "as_strided reads memory, whose beginning the node does not say",
     "aten.as_strided_scatter.default": "as_strided_scatter writes memory, whose beginning the node does not say",
@@ -31,7 +33,9 @@ _DATA_DEPENDENT = frozenset(
 
 
 def supports(node: Node) -> Support:
-    """Whether the rules can write this node exactly. A pure function of the node."""
+    """Whether the rules can write this node exactly, and jax reaches its device. A pure function of the node."""
+    if (elsewhere := _out_of_reach(node)) is not None:
+        return Support.no(elsewhere)
     entry = rules().get(node.op)
     if entry is None:
         return _without_rule(node.op)
@@ -44,13 +48,31 @@ def supports(node: Node) -> Support:
 
 
 def declines(graph: Graph) -> str | None:
-    """Why a graph is better run by others: XLA turns weights of convolutions around, and in training at each call."""
+    """Why a graph is run by others: XLA turns weights of convolutions around, and in training at each call."""
+    if len(devices := cuda_devices(graph)) > 1:
+        return f"tensors on {' and '.join(devices)}: a program of XLA is of one device"
     if graph.kind is Kind.inference:
         return None
     convolutions = sum(node.op in _CONVOLUTIONS for node in graph.nodes)
     if convolutions <= sum(node.op in _PRODUCTS for node in graph.nodes):
         return None
     return "slower than eager here: training with more convolutions than products"
+
+
+def _out_of_reach(node: Node) -> str | None:
+    """Why the node's tensors cannot be had by one program; a number on the CPU can."""
+    results = [v.type for v in node.results if v is not None and isinstance(v.type, TensorType)]
+    operands = [v.type for v in node.operands() if isinstance(v.type, TensorType)]
+    devices = {t.device for t in (*results, *operands)}
+    if devices <= _CPU:
+        return None
+    if (reason := next(filter(None, map(unreachable, sorted(devices))), None)) is not None:
+        return reason
+    if any(t.device == "cpu" for t in results):
+        return "a copy to the CPU waits for the device"
+    if any(t.device == "cpu" and t.rank for t in operands):
+        return "a tensor on the CPU with one on CUDA"
+    return None
 
 
 def _without_rule(op: str) -> Support:

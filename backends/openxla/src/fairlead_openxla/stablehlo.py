@@ -23,12 +23,14 @@ def text(graph: Graph, sizes: Mapping[str, int] | None = None) -> str:
     >>> "stablehlo.negate" in module, "tensor<2x3xf32>" in module
     (True, True)
     """
+    import torch
+
     from fairlead_openxla._lower import write
 
     given = sizes or {}
     _refuse_declined(graph)
     _refuse_unknown(graph, given)
-    found: str = write(graph, given, {}).lowered.as_text()
+    found: str = write(graph, given, {}, torch.device("cpu")).lowered.as_text()
     return found
 
 

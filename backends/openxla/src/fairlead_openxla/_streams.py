@@ -1,0 +1,52 @@
+"""The order of torch's streams and XLA's on one CUDA device, by events: nobody waits on the host."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import torch
+
+__all__ = ["Order"]
+
+
+class Order:
+    """What XLA computes waits for torch, and what torch does next waits for that.
+
+    XLA has streams for this, of which an array over torch's memory names one: a program that reads the array begins
+    when that stream has come as far as it was when the array was made. Results are waited for by the stream that is
+    current in torch (`fairlead_openxla._cuda`), which then also orders whatever takes the inputs' memory next.
+
+    A result's memory is XLA's again as soon as its tensor is gone, though torch's kernels that read it may not have
+    run. So a program waits for every stream on which results were ever given out, not only for the current one.
+    """
+
+    def __init__(self, device: Any, index: int) -> None:
+        self.handle: int = device.get_stream_for_external_ready_events()
+        self._index = index
+        self._stream = torch.cuda.ExternalStream(self.handle, device=index)  # type: ignore[no-untyped-call]
+        self._readers: dict[int, tuple[torch.cuda.Stream, torch.cuda.Event]] = {}
+        self._lock = threading.Lock()
+
+    def current(self) -> int:
+        """Have XLA's stream wait for torch's; gives the one that is current, for whatever results are given to it."""
+        stream = torch.cuda.current_stream(self._index)
+        handle: int = stream.cuda_stream
+        with self._lock:
+            if handle not in self._readers:
+                self._readers[handle] = stream, torch.cuda.Event()  # type: ignore[no-untyped-call]
+            for other, (reader, event) in self._readers.items():
+                if other == handle or not _is_recorded(reader):
+                    event.record(reader)
+                    event.wait(self._stream)
+        return handle or _DEFAULT
+
+
+_DEFAULT = 1
+"""How DLPack names the default stream of CUDA, whose handle is 0."""
+
+
+def _is_recorded(stream: torch.cuda.Stream) -> bool:
+    """Whether a CUDA graph is being made of what is put on a stream: then nothing runs that could be waited for."""
+    with torch.cuda.stream(stream):
+        return torch.cuda.is_current_stream_capturing()
