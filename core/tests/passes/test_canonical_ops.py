@@ -39,6 +39,14 @@ def test_sums_with_a_number_keep_their_factor(op: str) -> None:
     assert canonical(f"aten.{op}.Scalar", 2.5, 3, to=f32(3)) == f"%2 = aten.{op}.Tensor(%0, 2.5, 3) : f32[3]"
 
 
+def test_a_fused_multiply_add_is_a_product_and_a_sum() -> None:
+    b = Builder()
+    x, z = b.input(f32(2, 3)), b.input(f32(3))
+    graph = b.graph(b("prims.fma.default", x, 0.5, z, to=f32(2, 3)))
+    *lines, _ = nodes_of(canonicalize(graph)).splitlines()
+    assert lines == ["%3 = aten.mul.Tensor(%0, 0.5) : f32[2, 3]", "%4 = aten.add.Tensor(%3, %1, 1) : f32[2, 3]"]
+
+
 def test_a_rounded_quotient_keeps_its_mode() -> None:
     wanted = '%2 = aten.div.Tensor_mode(%0, 2, "floor") : f32[3]'
     assert canonical("aten.div.Scalar_mode", 2, "floor", to=f32(3)) == wanted

@@ -17,6 +17,7 @@ from fairlead.ir import (
 from fairlead.passes._dead import remove_dead_nodes
 from fairlead.passes._memory import drop_clones, show_views
 from fairlead.passes._nodes import logical_same, operand, shape_argument, unless_equal
+from fairlead.passes._ops import Ops
 from fairlead.passes._random import RANDOM_RULES
 from fairlead.passes._regions import in_regions
 from fairlead.passes._rewrite import Emitter, Replacement, Rule, by_op, rewrite
@@ -28,9 +29,9 @@ def canonicalize(graph: Graph) -> Graph:
 
     Before: ATen as AOTAutograd emits it. After: no aliases of a value under another name, views as view, permute,
     expand, select, slice, squeeze.dims, unsqueeze or split_with_sizes with complete non-negative arguments, factories
-    as full or arange, scalar overloads as tensor overloads, device-specific attention kernels as
-    ``nn.scaled_dot_product_attention``. A clone stays only where it is what keeps an output apart from another value;
-    a view that an output is, is read by nothing else. The same holds in regions.
+    as full or arange, scalar overloads as tensor overloads, fused multiply-adds as a product and a sum, device-specific
+    attention kernels as ``nn.scaled_dot_product_attention``. A clone stays only where it is what keeps an output apart
+    from another value; a view that an output is, is read by nothing else. The same holds in regions.
     """
     graph = in_regions(graph, canonicalize)
     graph = merge_permutations(drop_clones(rewrite(graph, by_op(_RULES))))
@@ -166,6 +167,15 @@ def _without_own_dtype(args: tuple[Argument, ...]) -> tuple[Argument, ...]:
     return args
 
 
+def _fused_multiply_add(node: Node, emit: Emitter) -> Replacement:
+    """What Dynamo makes of ``addcmul_`` with a Python number; without one it is a product and a sum, as in eager."""
+    x, y, z = node.args
+    assert isinstance(x, Value), "the product of two tensors"
+    assert isinstance(y, Value | int | float)
+    product = Ops(emit).binary("mul", x, y)
+    return (emit("aten.add.Tensor", (product, z, 1), node.result.type),)
+
+
 def _slice_scatter(node: Node, emit: Emitter) -> Replacement | None:
     """One that overwrites everything is a copy of what it writes."""
     target, source = operand(node), operand(node, 1)
@@ -275,6 +285,7 @@ _RULES: dict[str, Rule] = {
     "aten.copy.default": _copy,
     "aten._to_copy.default": _to_copy,
     "prims.convert_element_type.default": _convert,
+    "prims.fma.default": _fused_multiply_add,
     "prims.iota.default": _iota,
     "aten.cat.default": _cat,
     "aten.full.default": _full(1),
