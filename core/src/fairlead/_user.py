@@ -78,7 +78,7 @@ def compile(
     shapes: Mapping[str, Mapping[int, Dim]] | None = None,
     verify: Verify | None = None,
 ) -> Any:
-    """Compile a module or a function with a backend by name; use it as a call or as a decorator.
+    """Compile a module, a function or a program of ``torch.export`` with a backend by name; a call or a decorator.
 
     ``backend``: a name that `list_backends` has; else what `set_default` chose for the device of the
     tensors or for all, else ``FAIRLEAD_BACKEND``, else ``"inductor"``, as torch has it.
@@ -118,6 +118,8 @@ def compile(
             shapes=shapes,
             verify=verify,
         )
+    if isinstance(model, torch.export.ExportedProgram):
+        model = model.module()
     target = DynamoBackend(request_of(backend, mode, options or {}, fallback, max_fallback, verify))
     target.session.check()
     if disable or _settings.disabled():
