@@ -16,7 +16,7 @@ SAMPLED := inductor tvm
 TIMED := conformance/tests/run# workers that must not be late: these tests have the machine to themselves
 SAMPLE := 4/4
 
-.PHONY: help setup test lint unit gpu inference demo bench conform coverage matrix pack zoo mutants fix api docs vendor wheels clean
+.PHONY: help setup test lint unit gpu inference promises demo bench conform coverage matrix pack zoo mutants fix api docs vendor wheels clean
 .DEFAULT_GOAL := help
 
 help:    ## list the targets
@@ -32,6 +32,9 @@ lint: .venv/.ready    ## ruff and mypy --strict
 unit: .venv/.ready    ## the tests, with the examples in docstrings
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q --doctest-modules -n logical --dist loadfile --ignore $(TIMED) $(WHEELS) tests
 	$(BIN)/python -m pytest -q $(TIMED)
+
+promises: .venv/.ready    ## hold every promise to every backend, and write docs/results/promises.md
+	$(BIN)/python -m tests.promises
 
 demo: .venv/.ready    ## compare real models through every backend that is ready
 	$(BIN)/fairlead compare $(MODELS)

@@ -1,0 +1,1 @@
+"""What is promised of compiled programs, each promise through each backend; `make promises` writes it down."""
