@@ -14,6 +14,7 @@ import argparse
 import statistics
 import subprocess
 import sys
+import time
 import types
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date
@@ -77,18 +78,18 @@ class Result(msgspec.Struct, frozen=True):
 def main() -> None:
     options = _options()
     if options.cell:
-        _measure(Cell(*options.cell.split(":")), options.rows)
+        _measure(Cell(*options.cell.split(":")), options.rows, options.patience)
         return
     cells = [Cell(m, d, s) for s in options.steps for d in options.dtypes for m in options.models]
-    results = list(_run(cells, options.rows))
+    results = list(_run(cells, options.rows, options.patience))
     write_results(
         Path(options.out), _page(results), msgspec.json.format(msgspec.json.encode(results), indent=1) + b"\n"
     )
 
 
-def _run(cells: Sequence[Cell], rows: Sequence[str]) -> Iterator[Result]:
+def _run(cells: Sequence[Cell], rows: Sequence[str], patience: float) -> Iterator[Result]:
     """Compile all cells at once, and time them one after another."""
-    command = [sys.executable, __file__, "--rows", ";".join(rows), "--cell"]
+    command = [sys.executable, __file__, "--rows", ";".join(rows), "--patience", str(patience), "--cell"]
     started = [
         subprocess.Popen([*command, ":".join(c)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         for c in cells
@@ -113,12 +114,14 @@ def _line(process: subprocess.Popen[str], said: str = "") -> str:
     return stdout.readline().strip()
 
 
-def _measure(cell: Cell, names: Sequence[str]) -> None:
+def _measure(cell: Cell, names: Sequence[str], patience: float) -> None:
     """What the process of a cell does: compile, say so, wait to be told, time, and say what was found."""
+    end = time.monotonic() + patience
     subject = Subject(cell)
     rows, steps = {}, {}
     for index, name in enumerate(names):
-        rows[name], step = subject.compiled(name, index)
+        late = Row(name, problem=f"not begun within {patience:.0f} seconds")
+        rows[name], step = subject.compiled(name, index) if time.monotonic() < end else (late, None)
         if step is not None:
             steps[name] = step
         print(cell, rows[name], file=sys.stderr, flush=True)
@@ -287,11 +290,12 @@ def _section(step: str, dtype: str, results: Sequence[Result]) -> str:
     for name in names:
         found = [r.row(name) for r in results]
         lines.append([f"{name}, ms", *("-" if row is None else f"{row.median:.2f}" for row in found)])
-    for name, rival in RIVALS.items():
-        for other in (rival, "eager"):
+    ours = [name for name in RIVALS if name in names]
+    for name in ours:
+        for other in (RIVALS[name], "eager"):
             ratios = [_ratio(r, name, other) for r in results]
             lines.append([f"{name} over {other}", *("-" if x is None else f"{x:.2f}" for x in ratios)])
-    for name in RIVALS:
+    for name in ours:
         shares = [row.native if (row := r.row(name)) else None for r in results]
         lines.append([f"{name}, native nodes", *("-" if x is None else f"{x:.0%}" for x in shares)])
     return f"## {step.capitalize()}, {dtype}\n\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines)
@@ -313,6 +317,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--dtypes", type=names(","), default=("float32", "bfloat16"))
     parser.add_argument("--steps", type=names(","), default=("inference", "training"))
     parser.add_argument("--rows", type=names(";"), default=tuple(COMPILERS), help="separated by semicolons")
+    parser.add_argument("--patience", type=float, default=1800.0, help="seconds after which no row is begun")
     parser.add_argument("--cell", help=argparse.SUPPRESS)
     parser.add_argument("--out", default="docs/results/compare-cuda", help="where to write, without the suffix")
     return parser.parse_args()
