@@ -254,9 +254,10 @@ def test_a_graph_that_cannot_be_captured_is_left_to_torch_and_counted() -> None:
     torch.testing.assert_close(compiled(x), x)
     (decline, *_) = compiled.fairlead.placement.declines
     assert "not captured: the higher-order operator flex_attention" in decline.reason
-    torch._dynamo.reset()
-    with pytest.raises(FallbackBudgetError):
-        fairlead.compile(attend, backend="eager", max_fallback=0)(x)
+    for backend, demand in (("eager", {"max_fallback": 0}), ("onnxrt", {"fallback": ()})):
+        torch._dynamo.reset()
+        with pytest.raises(FallbackBudgetError):
+            fairlead.compile(attend, backend=backend, **demand)(x)
 
 
 def test_an_error_in_one_call_does_not_spoil_the_next() -> None:

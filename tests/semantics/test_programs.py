@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 
 import pytest
@@ -9,6 +10,7 @@ import torch
 import transformers
 
 import fairlead
+from fairlead.errors import FallbackBudgetError
 
 from .nets import Attention, Mlp
 
@@ -124,6 +126,37 @@ def test_torch_func_works_inside_a_program(backend: str) -> None:
     x = torch.randn(3, 4)
     for mine, theirs in zip(fairlead.compile(program, backend=backend)(x), program(x), strict=True):
         torch.testing.assert_close(mine, theirs)
+
+
+@pytest.mark.parametrize("module", [False, True])
+def test_a_transform_of_a_program_runs_in_eager_mode_and_says_so(
+    module: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    program = Mlp().eval() if module else torch.tanh
+    compiled = fairlead.compile(program, backend="onnxrt")
+    x = torch.randn(3, 8)
+    with caplog.at_level(logging.WARNING, "fairlead"):
+        for _ in range(2):
+            found, expected = (torch.func.grad(lambda v, f=f: f(v).sum())(x) for f in (compiled, program))
+            torch.testing.assert_close(found, expected)
+    assert caplog.text.count("runs in eager mode within torch.func.grad: torch compiles nothing within") == 1
+    (decline,) = compiled.fairlead.placement.declines
+    assert (decline.op, decline.backend) == ("torch.func.grad", "eager")
+    with torch.no_grad():  # torch by itself would never compile it again
+        torch.testing.assert_close(compiled(x), program(x))
+    assert compiled.fairlead.placement.graphs[-1].native > 0
+
+
+def test_a_transform_of_a_program_is_an_error_where_nothing_may_be_left_to_others() -> None:
+    x = torch.randn(3)
+    for demand in ({"max_fallback": 0}, {"fallback": ()}):
+        strict = fairlead.compile(torch.tanh, backend="onnxrt", **demand)
+        for _ in range(2):
+            with pytest.raises(FallbackBudgetError, match=r"torch\.func\.vmap x1.*compile the transform instead"):
+                torch.func.vmap(strict)(x)
+    whole = fairlead.compile(torch.tanh, backend="onnxrt", fullgraph=True)
+    with pytest.raises(torch._dynamo.exc.Unsupported):
+        torch.func.vmap(whole)(x)
 
 
 def test_numpy_code_is_compiled(backend: str) -> None:

@@ -84,6 +84,7 @@ class Session:
         self._records: list[_Record] = []
         self._programs: list[Program] = []
         self._targets: dict[str, tuple[Backend[Any], Options]] = {}
+        self._transforms: set[str] = set()
         self.is_frozen = False
         self.recompilations: list[Recompilation] = []
 
@@ -135,12 +136,24 @@ class Session:
 
     def ran_in_torch(self, name: str, kind: Kind, ops: Sequence[str], reason: str) -> None:
         """Take note of a graph that could not be captured and that torch runs as it is; raises over budget."""
-        nodes = tuple(NodePlacement(op, "eager", Why.declined, f"not captured: {reason}") for op in ops)
+        taker = "eager" if "eager" in (self.request.backend, *self.request.fallback) else ""
+        nodes = tuple(NodePlacement(op, taker, Why.declined, f"not captured: {reason}") for op in ops)
         graph = GraphPlacement(name, kind, self.request.backend, nodes)
         _enforce(self.request, graph)
         record = _Record(graph)
         record.parts[name] = PartPlacement("eager", len(nodes), "as torch captured it")
         self._records.append(record)
+
+    def ran_within(self, transform: str) -> None:
+        """Take note, once, of calls within a transform of ``torch.func``, which eager runs; raises over budget."""
+        if transform in self._transforms:
+            return
+        reason = "torch compiles nothing within a transform; compile the transform instead"
+        self.ran_in_torch(f"within {transform}", Kind.inference, (transform,), reason)
+        self._transforms.add(transform)
+        _log.warning(
+            "a program compiled for %r runs in eager mode within %s: %s", self.request.backend, transform, reason
+        )
 
 
 class _Build:

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from fairlead._capture import _dynamo
 from fairlead._shapes import Shapes
 from fairlead.explanation import Recompilation
 from fairlead.placement import Placement
@@ -22,9 +23,10 @@ programs: weakref.WeakSet[Any] = weakref.WeakSet()
 class Handle:
     """The compiled program's own account of itself."""
 
-    def __init__(self, target: DynamoBackend, shapes: Shapes | None = None) -> None:
+    def __init__(self, target: DynamoBackend, shapes: Shapes | None = None, *, fullgraph: bool = False) -> None:
         self._target = target
         self._shapes = shapes
+        self._fullgraph = fullgraph
 
     @property
     def backend(self) -> str:
@@ -55,14 +57,15 @@ class Handle:
 class Route:
     """Where a call of a compiled program goes: to torch, or to what holds the program to what is compiled.
 
-    Before that, sizes are padded to what was declared.
+    Before that, sizes are padded to what was declared. What is called within a transform of ``torch.func`` is kept from
+    torch, unless it has to be one graph: torch says so then.
     """
 
-    def __init__(self, compiled: Any, shapes: Shapes | None) -> None:
+    def __init__(self, compiled: Any, handle: Handle) -> None:
         self._module = compiled if isinstance(compiled, torch.nn.Module) else None
-        self._shapes = shapes
+        self._shapes = handle._shapes
         self.torch: Callable[..., Any] = compiled.forward if self._module is not None else compiled
-        self.lead(self.torch)
+        self.lead(self.torch if handle._fullgraph else _outside_transforms(handle._target, self.torch))
 
     def lead(self, call: Callable[..., Any]) -> None:
         """Have calls go to ``call`` from now on."""
@@ -70,6 +73,19 @@ class Route:
         self.call = call if self._shapes is None else functools.partial(_padded, self._shapes, call)
         if self._module is not None:  # past __setattr__, which writes to the original
             self._module.__dict__["forward"] = self.call
+
+
+def _outside_transforms(target: DynamoBackend, compiled: Callable[..., Any]) -> Callable[..., Any]:
+    """A function to call in its place, which runs in eager mode within a transform. Every call goes through it."""
+    is_traced, transform_around = torch.compiler.is_dynamo_compiling, _dynamo.transform_around
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if is_traced() or (transform := transform_around()) is None:
+            return compiled(*args, **kwargs)
+        target.session.ran_within(f"torch.func.{transform.key().name.lower()}")
+        return _dynamo.original(compiled)(*args, **kwargs)
+
+    return call
 
 
 def _padded(shapes: Shapes, inner: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
@@ -84,10 +100,9 @@ def attach(compiled: Any, handle: Handle) -> Any:
     passes no attributes on.
     """
     if isinstance(compiled, types.FunctionType):
-        compiled = _routed(compiled, handle._shapes)
+        compiled = _routed(compiled, handle)
     compiled.__dict__["fairlead"] = handle
-    if handle._shapes is not None:
-        route_of(compiled)
+    route_of(compiled)
     if isinstance(compiled, torch.nn.Module):
         compiled.__dict__["__reduce_ex__"] = functools.partial(_reduced, compiled, handle)
     programs.add(compiled)
@@ -98,13 +113,13 @@ def route_of(compiled: Any) -> Route:
     """The way that calls of the program take, made where it has none yet."""
     found = compiled.__dict__.get("_fairlead_route")
     if found is None:
-        found = compiled.__dict__["_fairlead_route"] = Route(compiled, compiled.fairlead._shapes)
+        found = compiled.__dict__["_fairlead_route"] = Route(compiled, compiled.fairlead)
     route: Route = found
     return route
 
 
-def _routed(function: Callable[..., Any], shapes: Shapes | None) -> Any:
-    route = Route(function, shapes)
+def _routed(function: Callable[..., Any], handle: Handle) -> Any:
+    route = Route(function, handle)
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:

@@ -128,7 +128,7 @@ def compile(
     if declared is not None and declared.is_static and dynamic is None:
         dynamic = False
     compiled = torch.compile(model, backend=target, fullgraph=fullgraph, dynamic=dynamic)
-    return attach(compiled, Handle(target, declared))
+    return attach(compiled, Handle(target, declared, fullgraph=fullgraph))
 
 
 def compile_ahead(

@@ -36,6 +36,7 @@ __all__ = [
     "signature",
     "thread_state",
     "top_function",
+    "transform_around",
     "without_limits",
 ]
 
@@ -290,3 +291,10 @@ def thread_state() -> tuple[Any, ...] | None:
     ):
         return None
     return torch.is_inference_mode_enabled(), torch.get_default_dtype()
+
+
+transform_around = torch._C._functorch.peek_interpreter_stack
+"""The transform of ``torch.func`` that calls here, the innermost; None where there is none.
+
+Dynamo compiles nothing within one, and gives up for good what is called there.
+"""
