@@ -11,7 +11,9 @@ import msgspec
 import torch
 from jax.experimental import serialize_executable
 
+from fairlead_openxla._devices import jax_device
 from fairlead_openxla._lower import Compiled
+from fairlead_openxla._releases import loaded_onto
 from fairlead_openxla._settings import lowering
 
 __all__ = ["Programs", "Sources", "dumped", "loaded"]
@@ -71,7 +73,7 @@ def _stored(sizes: tuple[int, ...], program: Compiled) -> _Program:
 def _loaded(program: _Program, device: torch.device) -> Compiled:
     arguments = jax.tree_util.tree_structure(((0,) * program.arguments, {}))
     results = jax.tree_util.tree_structure([0] * program.results)
-    run = serialize_executable.deserialize_and_load(program.code, arguments, results, backend=device.type)
+    run = loaded_onto(jax_device(device), program.code, arguments, results)
     return Compiled(run, tuple((_ERRORS[error], text) for error, text in program.checks))
 
 

@@ -67,9 +67,17 @@ def unreachable(device: str) -> str | None:
 
 @functools.cache
 def jax_device(device: torch.device) -> Any:
-    """What jax calls a device of torch's. It starts jax's runtime for it."""
+    """What jax calls a device of torch's. It starts jax's runtime for it.
+
+    Where jax would start CUDA along with the CPU, which takes half a gigabyte of a GPU, the CPU is started alone.
+    """
     import jax
 
+    if device.type == "cpu" and unreachable("cuda") is None:
+        from fairlead_openxla._releases import cpu_apart
+
+        if (apart := cpu_apart()) is not None:
+            return apart
     with _memory_left_alone():
         found = jax.local_devices(backend=device.type)
     index = device.index or 0

@@ -97,7 +97,7 @@ def _exporter() -> Callable[[Array], Any]:
         return direct(array, None)
 
     try:
-        sample = dlpack.from_dlpack(quick(by_the_public_way(torch.tensor([1.5, 2.5], device="cpu"))))
+        sample = dlpack.from_dlpack(quick(_IMPORT(torch.tensor([1.5, 2.5], device="cpu"))))
         works = sample.tolist() == [1.5, 2.5]
     except Exception:  # it may have become another function
         works = False
