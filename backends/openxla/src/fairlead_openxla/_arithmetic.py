@@ -12,6 +12,7 @@ from fairlead.ir import Node
 from fairlead_openxla._call import Call
 from fairlead_openxla._numbers import Array, cast, operand, wide
 from fairlead_openxla._rules import Rule, rule
+from fairlead_openxla._target import on_cpu
 
 __all__ = ["divided", "multiplied"]
 
@@ -112,9 +113,19 @@ def _apart(result: Array, tensor: Array) -> Array:
 
 
 def divided(x: Array, y: Array) -> Array:
-    """``x / y``, rounded once: XLA would multiply by the reciprocals of a divisor that is spread over ``x``."""
+    """``x / y``, rounded once: XLA would multiply by the reciprocals of a divisor that is spread over ``x``.
+
+    A barrier hides that it is spread, which on CUDA lasts until kernels are made and has a copy written; there a choice
+    hides it, whose other branch is that of a NaN.
+    """
     shape = jnp.broadcast_shapes(x.shape, y.shape)
-    return x / (y if y.shape == shape else lax.optimization_barrier(jnp.broadcast_to(y, shape)))
+    if y.shape == shape:
+        return x / y
+    spread = jnp.broadcast_to(y, shape)
+    if not on_cpu():
+        whole = jnp.broadcast_to(x, shape)
+        return x / jnp.where(whole == whole, spread, whole)
+    return x / lax.optimization_barrier(spread)
 
 
 @rule("div.Tensor")

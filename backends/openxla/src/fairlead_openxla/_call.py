@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from fairlead.ir import Argument, Complex, DimExpr, DType, Node, TensorType, Token, Value, dims
 from fairlead_openxla._layouts import Layout, Wanted
 from fairlead_openxla._numbers import Array
+from fairlead_openxla._target import on_cpu
 
 __all__ = ["Call", "Program"]
 
@@ -18,14 +19,12 @@ __all__ = ["Call", "Program"]
 class Program:
     """What nodes share while a graph is written: sizes, values, layouts of weights, and what has to hold at run time.
 
-    ``on_cpu``: rules may write what is fast on a CPU, and what is wrong ends as it does there.
     ``placed`` has, by value and layout, the arrays of weights; ``turned``, by value, the matrix of which it is the
     transpose. ``checks`` are booleans that the compiled program gives back, each with what is wrong where it is false.
     """
 
-    def __init__(self, sizes: Mapping[str, int], on_cpu: bool = True) -> None:
+    def __init__(self, sizes: Mapping[str, int]) -> None:
         self.sizes = sizes
-        self.on_cpu = on_cpu
         self.values: dict[int, Any] = {}
         self.placed: dict[tuple[int, Layout], Sequence[Array]] = {}
         self.turned: dict[int, Array] = {}
@@ -64,11 +63,6 @@ class Call:
         """The element type of the first result that is used."""
         return next(r for r in self.node.results if r is not None).tensor.dtype
 
-    @property
-    def on_cpu(self) -> bool:
-        """Whether the program is for a CPU."""
-        return self._program.on_cpu
-
     def wants(self, index: int) -> bool:
         """Whether somebody uses this result."""
         return index < len(self.node.results) and self.node.results[index] is not None
@@ -104,6 +98,6 @@ class Call:
 
         Torch's kernels on CUDA look at indices too, and divide by zero.
         """
-        if error is ZeroDivisionError and not self.on_cpu:
+        if error is ZeroDivisionError and not on_cpu():
             return
         self._program.checks.append((jnp.all(holds), error, f"{what} in {self.node.op}"))

@@ -19,6 +19,7 @@ from fairlead_openxla._numbers import Array, cast, jax_dtype
 from fairlead_openxla._options import CompilerOption, OpenXLAOptions
 from fairlead_openxla._rules import rules, wanted
 from fairlead_openxla._settings import lowering
+from fairlead_openxla._target import on_cpu
 
 __all__ = ["Compiled", "Written", "compile_written", "write"]
 
@@ -79,10 +80,9 @@ def write(
     An input for which ``layouts`` has an entry, by its value, comes as the arrays of each layout in turn.
     """
     found: list[tuple[type[Exception], str]] = []
-    on_cpu = device.type == "cpu"
 
     def function(*arrays: Array) -> list[Array]:
-        program = Program(sizes, on_cpu)
+        program = Program(sizes)
         given = iter(arrays)
         for i, item in enumerate(graph.inputs):
             _give(program, item.value, sizes.get(f"in{i}"), layouts.get(item.value.id), given)
@@ -93,7 +93,7 @@ def write(
         if not found:
             return results
         held = jnp.stack([held for held, *_ in program.checks])
-        return [*results, held if on_cpu else jnp.all(held)]
+        return [*results, held if on_cpu() else jnp.all(held)]
 
     with lowering(device):
         declared = [s for item in graph.inputs for s in _declared(item.value, sizes, layouts.get(item.value.id))]
@@ -133,7 +133,7 @@ def _write(node: Node, program: Program) -> None:
         for used in filter(None, node.results):
             program.values[used.id] = jnp.zeros(program.shape(used.tensor.shape), jax_dtype(used.tensor.dtype))
         return
-    call = Call(node, program, wanted(node) if program.on_cpu else None)
+    call = Call(node, program, wanted(node) if on_cpu() else None)
     found = rules()[node.op].write(call, *map(program.argument, node.args))
     results = found if isinstance(found, tuple) else (found,)
     for result, value in zip(results, node.results, strict=False):

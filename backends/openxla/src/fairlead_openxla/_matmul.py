@@ -14,6 +14,7 @@ from fairlead_openxla._call import Call
 from fairlead_openxla._layouts import cuts, matrix
 from fairlead_openxla._numbers import Array, cast, dtype_of, operand, wider
 from fairlead_openxla._rules import rule
+from fairlead_openxla._target import on_cpu
 
 __all__ = ["product"]
 
@@ -66,7 +67,7 @@ def addmm(c: Call, x: Array, a: Array, b: Array, beta: Any = 1, alpha: Any = 1) 
 
 @rule("linear", takes_complex=True, places=matrix(1, transposed=True))
 def linear(c: Call, x: Array, weight: Array, bias: Array | None = None) -> Array:
-    if not c.on_cpu:
+    if not on_cpu():
         out = product(x, jnp.swapaxes(weight, -1, -2) if weight.ndim > 1 else weight, c.dtype)
     elif placed := c.placed():
         out = _columns(x, placed, c.dtype)
@@ -79,7 +80,7 @@ def linear(c: Call, x: Array, weight: Array, bias: Array | None = None) -> Array
 
 def _times(c: Call, x: Array, index: int, y: Array) -> Array:
     """``x @ y`` where ``y`` is the operand of this index, however it lies."""
-    if not c.on_cpu:
+    if not on_cpu():
         return product(x, y, c.dtype)
     if placed := c.placed():
         return _columns(x, placed, c.dtype)

@@ -12,6 +12,7 @@ import torch
 
 from fairlead_openxla._devices import jax_device
 from fairlead_openxla._releases import wide_types
+from fairlead_openxla._target import writing_for
 
 __all__ = ["calling", "lowering"]
 
@@ -42,6 +43,7 @@ def lowering(device: torch.device) -> Iterator[None]:
     if os.getpid() != _STARTED_IN:
         raise _forked()
     with (
+        writing_for(device.type),
         _without_debugging(),
         jax.numpy_dtype_promotion("standard"),
         jax.numpy_rank_promotion("allow"),
