@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ import jax
 import torch
 from torch.utils import dlpack
 
-from fairlead.ir import Graph
+from fairlead.ir import Graph, Role, TensorType
 from fairlead_openxla._devices import device_of, jax_device
 from fairlead_openxla._executable import XlaExecutable
 from fairlead_openxla._lower import Compiled
@@ -22,6 +23,8 @@ from fairlead_openxla._settings import calling
 from fairlead_openxla._streams import Order
 
 __all__ = ["CudaExecutable", "CudaMemory", "cuda_memory"]
+
+_WEIGHTS = (Role.parameter, Role.buffer)
 
 _ALIGNED = 16
 """Bytes. XLA refuses to read what begins elsewhere (``kEntryParameterAlignBytes``)."""
@@ -104,6 +107,14 @@ class CudaExecutable(XlaExecutable):
         stored: bytes | None = None,
     ) -> None:
         self._memory = cuda_memory(device_of(graph))
+        passed = [
+            item.role
+            for at, item in enumerate(graph.inputs)
+            if at not in constants and isinstance(item.value.type, TensorType)
+        ]
+        self._weights: dict[int, tuple[Any, Array] | None] = dict.fromkeys(
+            at for at, role in enumerate(passed) if at and role in _WEIGHTS
+        )
         self._to_cpu = [v.tensor.device == "cpu" for v in graph.output_values()]
         super().__init__(graph, options, constants, stored)
 
@@ -115,12 +126,28 @@ class CudaExecutable(XlaExecutable):
             program = self._program_for(inputs)
             given = [memory.ready(tensor) for tensor in self._given(inputs)]
             stream = memory.order.current()
-            results = program.run(*self._bind(memory.imported(tensor, at == 0) for at, tensor in enumerate(given)))
+            if not given:  # nothing that is read could wait
+                memory.wait()
+            arrays = map(self._seen, itertools.count(), given)
+            results = program.run(*[next(arrays) if placed is None else placed for placed in self._arrays])
             tensors = [memory.exported(array, stream) for array in results]
             del given  # not sooner: from here on whoever takes its memory waits
         if program.checks:
             torch._assert_async(tensors.pop(), "; ".join(text for _, text in program.checks))
         return [t.cpu() if moved else t for t, moved in zip(tensors, self._to_cpu, strict=True)]
+
+    def _seen(self, place: int, tensor: torch.Tensor) -> Array:
+        """A tensor of a call as an array: the first one waits for torch, and by it the program.
+
+        Weights that are passed, as in training, lie where they lay: what was made of them in the last call holds.
+        """
+        if place not in self._weights:
+            return self._memory.imported(tensor, place == 0)
+        where = tensor.data_ptr(), tensor.shape, tensor.stride()
+        known = self._weights[place]
+        if known is None or known[0] != where:
+            known = self._weights[place] = where, self._memory.imported(tensor, False)
+        return known[1]
 
     def _read(self, weight: torch.Tensor) -> Array:
         tensor = self._memory.ready(weight)

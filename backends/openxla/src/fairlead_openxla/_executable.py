@@ -81,7 +81,8 @@ class XlaExecutable:
 
     def bound(self, inputs: Sequence[Any], /) -> tuple[Compiled, list[Array]]:
         """The program for inputs of these sizes, and what it is called with; to be called within `calling`."""
-        return self._program_for(inputs), self._bind(map(imported, self._given(inputs)))
+        given = self._given(inputs)
+        return self._program_for(inputs), [imported(next(given)) if array is None else array for array in self._arrays]
 
     def _program_for(self, inputs: Sequence[Any]) -> Compiled:
         sizes = self._passed.sizes(inputs)
@@ -90,10 +91,6 @@ class XlaExecutable:
     def _given(self, inputs: Sequence[Any]) -> Iterator[torch.Tensor]:
         """The tensors of a call, in the order in which the program takes them."""
         return (inputs[at] if order is None else inputs[at].permute(order) for at, order in self._passed.places)
-
-    def _bind(self, given: Iterator[Array]) -> list[Array]:
-        """The program's arguments: weights where they were placed, and what is given between them."""
-        return [next(given) if array is None else array for array in self._arrays]
 
     def _program(self, sizes: tuple[int, ...]) -> Compiled:
         with self._lock:
