@@ -151,6 +151,9 @@ def draw(result: int, *operands: Value) -> Node:
 def test_a_backend_that_draws_no_random_numbers_is_not_asked_for_them() -> None:
     assert verdict(Fake("nn.bernoulli.default"), draw(1), "inference") is NO_RANDOM_NUMBERS
     assert verdict(Fake("nn.bernoulli.default", rng=True), draw(1), "inference").accepted
+    drawing = Fake("nn.bernoulli.default", rng=True)
+    assert verdict(drawing, draw(1), "inference", eager_rng=True) is NO_RANDOM_NUMBERS
+    assert verdict(Fake(training=False), draw(1), "forward", eager_rng=True) is NO_RANDOM_NUMBERS
 
 
 def test_each_node_goes_to_the_first_backend_that_takes_it() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fairlead import _defaults
-from fairlead._compile import Request
+from fairlead._compile import Request, Rng
 from fairlead._registry import registry
 from fairlead._verified import Verify
 from fairlead.errors import ArgumentError
@@ -21,8 +21,9 @@ def request_of(
     fallback: Sequence[str] | str | bool | None = _DEFAULT_FALLBACK,
     max_fallback: int | float | None = None,
     verify: Verify | None = None,
+    rng: Rng | None = None,
 ) -> Request:
-    """The request that the arguments make. ``options`` may also hold backend, fallback, max_fallback and verify.
+    """The request that the arguments make; all but ``mode`` may also be in ``options``.
 
     Raises `ArgumentError` for what does not fit; options of the backend are checked when it is loaded.
     """
@@ -34,8 +35,9 @@ def request_of(
     fallback = _fallback(rest.pop("fallback", fallback))
     budget = _budget(rest.pop("max_fallback", max_fallback))
     verified = _verify(rest.pop("verify", verify))
+    drawn = _rng(rest.pop("rng", rng))
     by_device = {} if given else _defaults.by_device()
-    return Request(named, _with_mode(named, mode, rest), fallback, budget, by_device, verified)
+    return Request(named, _with_mode(named, mode, rest), fallback, budget, by_device, verified, drawn)
 
 
 def _fallback(value: object) -> tuple[str, ...]:
@@ -69,6 +71,13 @@ def _verify(value: object) -> Verify | None:
         case float() if 0.0 <= value <= 1.0:
             return value or None
     raise _argument(f"verify is {value!r}", 'pass "first", "always" or a share of the calls (float, 0.0 to 1.0)')
+
+
+def _rng(value: object) -> Rng | None:
+    match value:
+        case None | "eager":
+            return value
+    raise _argument(f"rng is {value!r}", 'pass "eager" for the random numbers of eager mode, or leave it out')
 
 
 def _with_mode(name: str, mode: str | None, options: dict[str, Any]) -> dict[str, Any]:

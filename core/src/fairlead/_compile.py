@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
 import torch
@@ -37,12 +37,17 @@ if TYPE_CHECKING:
 _log = logging.getLogger("fairlead.compile")
 
 
+Rng: TypeAlias = Literal["eager"]
+"""Whose random numbers a program has: those that eager would draw in its place."""
+
+
 class Request(msgspec.Struct, frozen=True):
     """What the caller asked for: a backend by name, its options, and what may happen to what it declines.
 
     ``max_fallback``: how many nodes of a graph (int), or which share of them (float), may be declined; None is any
     number. ``by_device``: the backends for types of devices, where the caller named none; `on` chooses. ``verify``:
-    which calls are compared with torch; None is none of them.
+    which calls are compared with torch; None is none of them. ``rng``: ``"eager"`` has torch draw all random numbers;
+    None leaves them to backends that draw themselves.
     """
 
     backend: str
@@ -51,6 +56,7 @@ class Request(msgspec.Struct, frozen=True):
     max_fallback: int | float | None = None
     by_device: Mapping[str, str] = {}
     verify: Verify | None = None
+    rng: Rng | None = None
 
     def on(self, graph: Graph) -> Request:
         """The request for a graph. Where its tensors are on several devices, that beside the CPU decides."""
@@ -199,7 +205,7 @@ class _Build:
         _hook_calls.captured(graph, origin)
         passes = _hook_calls.passes(self.backend)
         graph = _apply(graph, passes, hooks.Stage.composite)
-        if not self.backend.capabilities.rng:
+        if not self.backend.capabilities.rng or (self.request.rng == "eager" and self.backend.name != DRAWS):
             graph = split_dropout(graph)
         graph = decompose(graph, self.backend.capabilities.keeps)
         graph = eliminate_common_subexpressions(fold_constants(graph))
@@ -271,7 +277,7 @@ class _Build:
                 return Support.no("not installed or not ready")
             backend = found
         try:
-            return verdict(backend, node, self.kind)
+            return verdict(backend, node, self.kind, eager_rng=self.request.rng == "eager")
         except Exception as error:
             if name == self.request.backend and (not self.request.fallback or _settings.strict()):
                 raise supports_error(name, node, error) from error

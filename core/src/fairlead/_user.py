@@ -19,6 +19,7 @@ except ImportError as error:
     ) from error
 
 from fairlead._arguments import request_of
+from fairlead._compile import Rng
 from fairlead._freeze import Frozen, freeze
 from fairlead._handle import Handle, attach, route_of
 from fairlead._shapes import Shapes, compile_all
@@ -44,6 +45,7 @@ def compile(
     disable: bool = ...,
     shapes: Mapping[str, Mapping[int, Dim]] | None = ...,
     verify: Verify | None = ...,
+    rng: Rng | None = ...,
 ) -> F: ...
 
 
@@ -61,6 +63,7 @@ def compile(
     disable: bool = ...,
     shapes: Mapping[str, Mapping[int, Dim]] | None = ...,
     verify: Verify | None = ...,
+    rng: Rng | None = ...,
 ) -> Callable[[F], F]: ...
 
 
@@ -77,6 +80,7 @@ def compile(
     disable: bool = False,
     shapes: Mapping[str, Mapping[int, Dim]] | None = None,
     verify: Verify | None = None,
+    rng: Rng | None = None,
 ) -> Any:
     """Compile a module, a function or a program of ``torch.export`` with a backend by name; a call or a decorator.
 
@@ -89,7 +93,8 @@ def compile(
     argument and axis, as in ``{"x": {0: Dim("batch", max=64, buckets=[8, 64])}}``; see `fairlead.Dim` and
     `fairlead.compile_ahead`. ``verify``: the calls that are compared with eager, ``"first"`` for the first of each
     graph, sizes and weights, ``"always"``, or a share of them (float); `fairlead.errors.AccuracyError` names the Part
-    that is wrong.
+    that is wrong. ``rng="eager"``: the random numbers are those of eager mode on every backend, bit for bit, and so is
+    the generator's state after a call; a backend that draws random numbers itself leaves them to torch.
 
     The result has an attribute ``fairlead``, a `fairlead.Handle`: ``placement`` says which node went where and why, and
     ``refresh()`` reads weights anew that were changed behind autograd's back (``p.data.copy_(...)``). A deep copy of a
@@ -117,10 +122,11 @@ def compile(
             disable=disable,
             shapes=shapes,
             verify=verify,
+            rng=rng,
         )
     if isinstance(model, torch.export.ExportedProgram):
         model = model.module()
-    target = DynamoBackend(request_of(backend, mode, options or {}, fallback, max_fallback, verify))
+    target = DynamoBackend(request_of(backend, mode, options or {}, fallback, max_fallback, verify, rng))
     target.session.check()
     if disable or _settings.disabled():
         return model

@@ -56,12 +56,21 @@ class Part(msgspec.Struct, frozen=True):
     graph: Graph
 
 
-def verdict(backend: Backend[object], node: Node, kind: str) -> Support:  # type: ignore[type-var]
+def verdict(
+    backend: Backend[object],  # type: ignore[type-var]
+    node: Node,
+    kind: str,
+    *,
+    eager_rng: bool = False,
+) -> Support:
     """What the backend's capabilities and its ``supports`` say of a node. What ``supports`` raises passes through.
 
-    A node with regions is run by one backend as a whole: it has to take every node in them as well.
+    A node with regions is run by one backend as a whole: it has to take every node in them as well. With ``eager_rng``
+    no backend but `DRAWS` draws, whatever its capabilities are.
     """
     capabilities = backend.capabilities
+    if eager_rng and backend.name != DRAWS and draws(node):
+        return NO_RANDOM_NUMBERS
     if kind != "inference" and not capabilities.training:
         return Support.no("no training graphs")
     if draws(node) and (not capabilities.rng or (node.op in _GENERATOR_STATE and backend.name != DRAWS)):

@@ -20,6 +20,7 @@ from fairlead import _registry, _settings
 from fairlead._arguments import request_of
 from fairlead._capture import Arrangement, Captured, capture, input_sources
 from fairlead._capture._account import recompilation, time_frame
+from fairlead._capture._draws import keep_draws
 from fairlead._compile import Request, Session
 from fairlead._pieces import Piece, recorded
 from fairlead._program import Program
@@ -45,7 +46,10 @@ class DynamoBackend:
         if (again := recompilation(gm)) is not None:
             self.session.recompilations.append(again)
         sink = _Sink(self.session)
+        drawn = keep_draws(gm) if self.session.request.rng == "eager" else 0
         function = capture(gm, inputs, sink)
+        if drawn:
+            return recorded(Piece(lambda *given: function(*given)[:-drawn], input_sources(gm), None, None))
         return recorded(Piece(function, input_sources(gm), sink.program, sink.fit))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -109,7 +113,7 @@ def dynamo_backend(name: str | None = None) -> Callable[..., Any]:
     """A function to pass to ``torch.compile(backend=...)``.
 
     ``options`` may name ``backend``, and hold the arguments of `fairlead.compile` that torch does not have: fallback,
-    max_fallback and verify.
+    max_fallback, verify and rng.
 
     Every graph that it is called with by one ``torch.compile`` belongs to one program only as far as torch tells them
     apart: use `fairlead.compile` where you need the placement report.

@@ -7,8 +7,8 @@ import torch
 
 from fairlead._torch_types import TORCH_DTYPES
 from fairlead.interpret import run
-from fairlead.ir import DType, Graph, Kind, TensorType, Value
-from fairlead.passes import draws_random_numbers, split_dropout
+from fairlead.ir import DType, Graph, Kind, Node, TensorType, Value
+from fairlead.passes import draws, draws_random_numbers, split_dropout
 
 from ._build import Builder, f32, nodes_of, rewritten, text, typed
 
@@ -99,6 +99,13 @@ def test_drawing_ops_are_told_from_others() -> None:
     assert draws_random_numbers("nn.bernoulli.default")
     assert not draws_random_numbers("aten.add.Tensor")
     assert not draws_random_numbers("vendor.rand.default")
+
+
+@pytest.mark.parametrize(("kind", "place"), [("flash", 3), ("efficient", 5), ("cudnn", 5)])
+def test_a_kernel_of_attention_draws_where_it_drops(kind: str, place: int) -> None:
+    for p in (0.0, 0.1):
+        args = tuple(p if i == place else None for i in range(7))
+        assert draws(Node(f"aten._scaled_dot_product_{kind}_attention.default", args, ())) is (p > 0)
 
 
 def test_a_dropout_on_another_device_is_drawn_whole() -> None:

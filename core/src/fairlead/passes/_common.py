@@ -10,7 +10,7 @@ import msgspec
 from fairlead.ir import Argument, Complex, Graph, Node, Value
 from fairlead.passes._dead import remove_dead_nodes
 from fairlead.passes._memory import is_view, seen_by_outputs
-from fairlead.passes._random import draws_random_numbers
+from fairlead.passes._random import draws
 from fairlead.passes._regions import in_regions
 from fairlead.passes._rewrite import substitute, with_values
 
@@ -75,7 +75,7 @@ class _Shared:
 
 
 def _is_pure(node: Node) -> bool:
-    return node.op.startswith(("aten.", "prims.", "nn.")) and not node.regions and not draws_random_numbers(node.op)
+    return node.op.startswith(("aten.", "prims.", "nn.")) and not node.regions and not draws(node)
 
 
 def key(arg: Argument) -> Hashable:

@@ -10,7 +10,7 @@ import msgspec
 from fairlead.ir import DimExpr, Graph, Input, Node, Output, Role, TensorType
 from fairlead.passes._dead import remove_dead_nodes
 from fairlead.passes._memory import seen_by_outputs
-from fairlead.passes._random import draws_random_numbers
+from fairlead.passes._random import draws
 
 _RECREATED = frozenset(
     [
@@ -81,7 +81,7 @@ def _is_movable(node: Node, known: set[int], outputs: set[int]) -> bool:
     return (
         all(v.id in known for v in node.operands())
         and node.op.startswith(("aten.", "prims.", "nn."))
-        and not draws_random_numbers(node.op)
+        and not draws(node)
         and not any(r.id in outputs for r in results)
         and all(isinstance(r.type, TensorType) and r.type.is_static for r in results)
         and not _has_expression(node.args)

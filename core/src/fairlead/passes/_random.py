@@ -48,8 +48,18 @@ def draws_random_numbers(op: str) -> bool:
     return namespace in ("aten", "nn", "prims") and rest.partition(".")[0] in _RANDOM
 
 
+_ATTENTION_DROPOUT = {
+    "aten._scaled_dot_product_flash_attention.default": 3,
+    "aten._scaled_dot_product_efficient_attention.default": 5,
+    "aten._scaled_dot_product_cudnn_attention.default": 5,
+}
+"""Kernels of CUDA that drop within, and which argument says how much."""
+
+
 def draws(node: Node) -> bool:
     """Whether a node's results depend on the generator's state, or on drawing in one of its regions."""
+    if node.op in _ATTENTION_DROPOUT:
+        return node.args[_ATTENTION_DROPOUT[node.op]] != 0.0
     return draws_random_numbers(node.op) or any(draws(n) for region in node.regions for n in region.nodes)
 
 
