@@ -179,6 +179,16 @@ def recompiled(through: Through) -> None:
     assert "expected 3, actual 5" in again.reason
 
 
+@promise("Programs that share a class are no recompilations of each other")
+def apart(through: Through) -> None:
+    with torch._dynamo.config.patch(recompile_limit=1), torch.no_grad():
+        for net in (through.net(), through.net()):
+            compiled = through.compile(net)
+            through.agrees(compiled, net, through.randn(3, 4))
+            assert compiled.fairlead.recompilations == ()
+    assert through.kinds == ["inference"] * 2
+
+
 @promise("Past torch's limit of recompilations results are still right")
 def limited(through: Through) -> None:
     with torch._dynamo.config.patch(recompile_limit=1):

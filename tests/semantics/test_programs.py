@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import threading
 
@@ -71,6 +72,18 @@ def test_a_module_with_graph_breaks_runs_in_pieces(backend: str) -> None:
         for x in (torch.randn(2, 8), -torch.ones(2, 8)):
             torch.testing.assert_close(compiled(x), model(x), rtol=1e-4, atol=1e-4)
     assert len(compiled.fairlead.placement.graphs) >= 2
+
+
+@pytest.mark.skipif(
+    "isolate_recompiles" not in inspect.signature(torch.compile).parameters, reason="torch counts them together"
+)
+def test_many_modules_of_one_class_are_compiled_each() -> None:
+    x = torch.randn(2, 8)
+    programs = [fairlead.compile(Mlp(), backend="eager") for _ in range(torch._dynamo.config.recompile_limit + 2)]
+    for program in programs:
+        program(x)
+    assert [len(p.fairlead.placement.graphs) for p in programs] == [1] * len(programs)
+    assert [p.fairlead.recompilations for p in programs] == [()] * len(programs)
 
 
 def test_fullgraph_refuses_a_graph_break() -> None:

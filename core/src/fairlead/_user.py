@@ -19,6 +19,7 @@ except ImportError as error:
     ) from error
 
 from fairlead._arguments import request_of
+from fairlead._capture import _dynamo
 from fairlead._compile import Rng
 from fairlead._freeze import Frozen, freeze
 from fairlead._handle import Handle, attach, route_of
@@ -133,7 +134,7 @@ def compile(
     declared = Shapes(model, shapes) if shapes else None
     if declared is not None and declared.is_static and dynamic is None:
         dynamic = False
-    compiled = torch.compile(model, backend=target, fullgraph=fullgraph, dynamic=dynamic)
+    compiled = torch.compile(model, backend=target, fullgraph=fullgraph, dynamic=dynamic, **_dynamo.APART)
     return attach(compiled, Handle(target, declared, fullgraph=fullgraph))
 
 

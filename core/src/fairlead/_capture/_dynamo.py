@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import dis
 import functools
+import inspect
 import threading
 import types
 from collections.abc import Callable, Mapping, Sequence
@@ -26,6 +27,7 @@ from torch._dynamo.types import ConvertFrameReturn
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 __all__ = [
+    "APART",
     "Frame",
     "flattened",
     "frame_of",
@@ -39,6 +41,14 @@ __all__ = [
     "transform_around",
     "without_limits",
 ]
+
+
+APART: Any = {"isolate_recompiles": True} if "isolate_recompiles" in inspect.signature(torch.compile).parameters else {}
+"""What to tell ``torch.compile`` so that a program's recompilations are its own.
+
+Dynamo counts them by function, and stops at the eighth: of nine modules of one class, each a program of its own, the
+ninth would run in eager mode. torch 2.11 and before know no better.
+"""
 
 
 def original(compiled: Any) -> Callable[..., Any]:
@@ -65,12 +75,17 @@ def run_compiled(
     for name in _OF_BACKEND:
         setattr(callback, name, cells["callback"].cell_contents)
     function = original(compiled)
-    prior = set_eval_frame(None)
+    prior, entries = set_eval_frame(None), _set_entries(getattr(compiled, "_isolate_recompiles_id", -1))
     try:
         set_eval_frame(callback)
         return function(*args, **kwargs)  # from here, as any frame between would be looked at too
     finally:
         set_eval_frame(prior)
+        _set_entries(entries)
+
+
+_set_entries = getattr(torch._C._dynamo.eval_frame, "set_eval_frame_isolate_recompiles_id", lambda whose: -1)
+"""Choose whose entries Dynamo looks at in this thread, as `APART` keeps them; answers with whose they were."""
 
 
 _OF_BACKEND = ("_torchdynamo_orig_backend", "_torchdynamo_orig_callable")
