@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 from fairlead import _defaults
 from fairlead._compile import Request, Rng
 from fairlead._registry import registry
 from fairlead._verified import Verify
+from fairlead.backend import Precision
 from fairlead.errors import ArgumentError
 
 _DEFAULT_FALLBACK = ("inductor", "eager")
@@ -22,8 +23,11 @@ def request_of(
     max_fallback: int | float | None = None,
     verify: Verify | None = None,
     rng: Rng | None = None,
+    precision: Precision | None = None,
 ) -> Request:
     """The request that the arguments make; all but ``mode`` may also be in ``options``.
+
+    A ``precision`` there is the backend's own option where it is none of ours.
 
     Raises `ArgumentError` for what does not fit; options of the backend are checked when it is loaded.
     """
@@ -36,8 +40,12 @@ def request_of(
     budget = _budget(rest.pop("max_fallback", max_fallback))
     verified = _verify(rest.pop("verify", verify))
     drawn = _rng(rest.pop("rng", rng))
+    if rest.get("precision") in get_args(Precision):
+        precision = rest.pop("precision")
     by_device = {} if given else _defaults.by_device()
-    return Request(named, _with_mode(named, mode, rest), fallback, budget, by_device, verified, drawn)
+    return Request(
+        named, _with_mode(named, mode, rest), fallback, budget, by_device, verified, drawn, _precision(precision)
+    )
 
 
 def _fallback(value: object) -> tuple[str, ...]:
@@ -78,6 +86,13 @@ def _rng(value: object) -> Rng | None:
         case None | "eager":
             return value
     raise _argument(f"rng is {value!r}", 'pass "eager" for the random numbers of eager mode, or leave it out')
+
+
+def _precision(value: object) -> Precision | None:
+    match value:
+        case None | "highest" | "high" | "medium":
+            return value
+    raise _argument(f"precision is {value!r}", 'pass "highest", "high" or "medium", or leave it out')
 
 
 def _with_mode(name: str, mode: str | None, options: dict[str, Any]) -> dict[str, Any]:

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import msgspec
 import torch
 
-from fairlead import _hook_calls, _options, _settings, hooks
+from fairlead import _hook_calls, _settings, hooks
 from fairlead._failures import budget_error, compile_error, device_error, out_of_memory, run_error, supports_error
+from fairlead._precision import PreciseProgram, options_of
 from fairlead._program import Plan, Program
 from fairlead._registry import registry
 from fairlead._stages import Stage
 from fairlead._verified import Subject, VerifiedProgram, Verify
-from fairlead.backend import Backend, Executable, Options, Selective, Support
+from fairlead.backend import Backend, Executable, Options, Precision, Selective, Support
 from fairlead.errors import FairleadError, NotCompiledError, PluginError, RegistryError
 from fairlead.explanation import Recompilation
 from fairlead.ir import Graph, Kind, Node, Role, TensorType, Value, verify
@@ -47,7 +48,8 @@ class Request(msgspec.Struct, frozen=True):
     ``max_fallback``: how many nodes of a graph (int), or which share of them (float), may be declined; None is any
     number. ``by_device``: the backends for types of devices, where the caller named none; `on` chooses. ``verify``:
     which calls are compared with torch; None is none of them. ``rng``: ``"eager"`` has torch draw all random numbers;
-    None leaves them to backends that draw themselves.
+    None leaves them to backends that draw themselves. ``precision``: the least that is accepted of float32; None
+    is what backends do by default, and what torch is set to.
     """
 
     backend: str
@@ -57,6 +59,7 @@ class Request(msgspec.Struct, frozen=True):
     by_device: Mapping[str, str] = {}
     verify: Verify | None = None
     rng: Rng | None = None
+    precision: Precision | None = None
 
     def on(self, graph: Graph) -> Request:
         """The request for a graph. Where its tensors are on several devices, that beside the CPU decides."""
@@ -112,11 +115,11 @@ class Session:
     def check(self) -> None:
         """Find the backends that may be meant and read the options, without importing an SDK."""
         for name in {self.request.backend, *self.request.by_device.values()}:
-            _options.parse(registry.get(name), self.request.options)
+            options_of(registry.get(name), self.request.options, self.request.precision)
 
     def stand_in(self, backend: Backend[Any]) -> None:
         """Have this object take the place of the backend of its name in what is built from now on."""
-        self._targets[backend.name] = backend, _options.parse(backend, self.request.options)
+        self._targets[backend.name] = backend, options_of(backend, self.request.options, self.request.precision)
 
     def permit(self) -> None:
         """Raise where nothing may be compiled: the program is frozen."""
@@ -133,7 +136,7 @@ class Session:
         request = self.request.on(captured.graph)
         if request.backend not in self._targets:
             backend: Backend[Any] = registry.ready(request.backend)
-            self._targets[request.backend] = backend, _options.parse(backend, request.options)
+            self._targets[request.backend] = backend, options_of(backend, request.options, request.precision)
         build = _Build(request, *self._targets[request.backend], captured, len(self._records), self.permit)
         program = build.program()
         self._records.append(build.record)
@@ -191,10 +194,11 @@ class _Build:
         _enforce(self.request, placement)
         self.record = _Record(placement)
         program = plan, lambda: self._plan(())[0], self._compile, self._rescue, self._permit
-        if self.request.verify is None:
-            return Program(*program)
+        verify, precision = self.request.verify, self.request.precision
+        if verify is None:
+            return Program(*program) if precision is None else PreciseProgram(precision, *program)
         source = msgspec.structs.replace(self.captured.graph, name=self.name)
-        return VerifiedProgram(Subject(source, self.backend.name, self.request.verify, self._ran_on), *program)
+        return VerifiedProgram(Subject(source, self.backend.name, verify, self._ran_on), precision, *program)
 
     def _ran_on(self, part: Part) -> str:
         return self.record.parts[part.graph.name].backend
@@ -290,7 +294,9 @@ class _Build:
     def _cascade(self, part: Part, constants: Mapping[int, torch.Tensor], name: str, note: str) -> Executable:
         """Compile with the backend ``name``, or with what comes after it."""
         backend: Backend[Any] = self.backend if name == self.request.backend else registry.ready(name)
-        options = self.options if name == self.request.backend else _options.parse(backend, None)
+        options = self.options
+        if name != self.request.backend:
+            options = options_of(backend, None, self.request.precision)
         job = hooks.CompileJob(backend, part.graph, options, constants)
         started = time.perf_counter()
         try:

@@ -7,6 +7,7 @@ from typing import Any, TypeVar, overload
 
 from fairlead import _settings
 from fairlead._dims import Dim
+from fairlead.backend import Precision
 from fairlead.errors import ArgumentError, TorchMissingError
 
 try:
@@ -47,6 +48,7 @@ def compile(
     shapes: Mapping[str, Mapping[int, Dim]] | None = ...,
     verify: Verify | None = ...,
     rng: Rng | None = ...,
+    precision: Precision | None = ...,
 ) -> F: ...
 
 
@@ -65,6 +67,7 @@ def compile(
     shapes: Mapping[str, Mapping[int, Dim]] | None = ...,
     verify: Verify | None = ...,
     rng: Rng | None = ...,
+    precision: Precision | None = ...,
 ) -> Callable[[F], F]: ...
 
 
@@ -82,6 +85,7 @@ def compile(
     shapes: Mapping[str, Mapping[int, Dim]] | None = None,
     verify: Verify | None = None,
     rng: Rng | None = None,
+    precision: Precision | None = None,
 ) -> Any:
     """Compile a module, a function or a program of ``torch.export`` with a backend by name; a call or a decorator.
 
@@ -96,6 +100,8 @@ def compile(
     graph, sizes and weights, ``"always"``, or a share of them (float); `fairlead.errors.AccuracyError` names the Part
     that is wrong. ``rng="eager"``: the random numbers are those of eager mode on every backend, bit for bit, and so is
     the generator's state after a call; a backend that draws random numbers itself leaves them to torch.
+    ``precision``: the least that is accepted of float32, with one meaning on every backend, which
+    `fairlead.backend.Precision` has; left out, backends compute in float32 and torch's kernels as torch is set.
 
     The result has an attribute ``fairlead``, a `fairlead.Handle`: ``placement`` says which node went where and why, and
     ``refresh()`` reads weights anew that were changed behind autograd's back (``p.data.copy_(...)``). A deep copy of a
@@ -124,10 +130,11 @@ def compile(
             shapes=shapes,
             verify=verify,
             rng=rng,
+            precision=precision,
         )
     if isinstance(model, torch.export.ExportedProgram):
         model = model.module()
-    target = DynamoBackend(request_of(backend, mode, options or {}, fallback, max_fallback, verify, rng))
+    target = DynamoBackend(request_of(backend, mode, options or {}, fallback, max_fallback, verify, rng, precision))
     target.session.check()
     if disable or _settings.disabled():
         return model

@@ -10,10 +10,12 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import torch
 
-from fairlead._accuracy import Reference
+from fairlead._accuracy import Reference, floor_of
 from fairlead._failures import graph_accuracy_error, part_accuracy_error
 from fairlead._messages import cause
-from fairlead._program import Binding, Program, Step
+from fairlead._precision import PreciseProgram
+from fairlead._program import Binding, Step
+from fairlead.backend import Precision
 from fairlead.interpret import in_clean_thread
 from fairlead.ir import Graph, TensorType
 from fairlead.partition import DRAWS, Part
@@ -42,7 +44,7 @@ class Subject(NamedTuple):
     ran_on: Callable[[Part], str]
 
 
-class VerifiedProgram(Program):
+class VerifiedProgram(PreciseProgram):
     """A program that is compared with torch as `Subject` says; `AccuracyError` where it is wrong.
 
     Each Part is compared on what it was given, and so are the outputs with those of the captured graph, which sees what
@@ -50,8 +52,8 @@ class VerifiedProgram(Program):
     nor what is made of it; nor are graphs with collectives, which would have to be repeated in step.
     """
 
-    def __init__(self, subject: Subject, *program: Any) -> None:
-        super().__init__(*program)
+    def __init__(self, subject: Subject, precision: Precision | None, *program: Any) -> None:
+        super().__init__(precision, *program)
         self._subject = subject
         self._calls = itertools.count()
         self._agreed: weakref.WeakKeyDictionary[Binding, set[tuple[int, ...]]] = weakref.WeakKeyDictionary()
@@ -106,7 +108,7 @@ class VerifiedProgram(Program):
             self._say(f"graph {graph.name} is not verified: processes would have to repeat what they exchange")
             return None
         try:
-            return in_clean_thread(lambda: Reference(graph, inputs))
+            return in_clean_thread(lambda: Reference(graph, inputs, floor_of(self._precision)))
         except Exception as error:
             self._say(f"graph {graph.name} is not verified: torch cannot repeat it: {cause(error)}")
             return None

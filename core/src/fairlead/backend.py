@@ -13,7 +13,7 @@ import importlib.util
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import msgspec
 
@@ -32,8 +32,10 @@ __all__ = [
     "Level",
     "NoOptions",
     "Options",
+    "Precision",
     "Probe",
     "Refittable",
+    "Relaxable",
     "Selective",
     "Serializable",
     "Support",
@@ -44,6 +46,13 @@ API_VERSION = 1
 """The version of this contract. A core accepts backends of this version and of the one before."""
 
 ACCEPTED_API_VERSIONS = (API_VERSION, API_VERSION - 1) if API_VERSION > 1 else (API_VERSION,)
+
+Precision: TypeAlias = Literal["highest", "high", "medium"]
+"""The least precision that a caller accepts of what is computed of float32, as ``torch.set_float32_matmul_precision``.
+
+``highest``: float32. ``high``: products may round their operands to the 10 bits of fraction that TF32 has, or split
+each into parts that have more. ``medium``: results may be those of bfloat16. Sums within a product are float32 in each.
+"""
 
 Tensors: TypeAlias = "Sequence[torch.Tensor]"
 
@@ -238,6 +247,18 @@ class Selective(Protocol):
         """Why others should run the whole graph, such as "slower than eager here"; None where they should not.
 
         A pure function of the graph, asked before `Backend.supports` where the caller allows a fallback.
+        """
+        ...
+
+
+@runtime_checkable
+class Relaxable(Protocol):
+    """A backend that computes float32 in fewer bits where the caller accepts that. One that is not stays exact."""
+
+    def options_for_precision(self, options: Any, precision: Precision, /) -> Any:
+        """The options with which nothing has less precision than this, and what may have less is fast.
+
+        ``options`` are those of the caller. Core raises where the answer changes one that the caller has given.
         """
         ...
 

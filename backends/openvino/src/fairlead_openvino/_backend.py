@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from fairlead.backend import API_VERSION, Capabilities, Executable, Options, Probe, Support
+import msgspec
+
+from fairlead.backend import API_VERSION, Capabilities, Executable, Options, Precision, Probe, Support
 from fairlead.ir import Graph, Node
 from fairlead_openvino._options import OpenVINOOptions
 
@@ -53,6 +55,10 @@ class OpenVINOBackend:
         from fairlead_openvino._executable import ModelExecutable
 
         return ModelExecutable(graph, options, constants)
+
+    def options_for_precision(self, options: OpenVINOOptions, precision: Precision, /) -> OpenVINOOptions:
+        """In bfloat16 where that is accepted; OpenVINO has nothing between it and float32 on a CPU."""
+        return msgspec.structs.replace(options, precision="bf16" if precision == "medium" else "f32")
 
     def dump(self, executable: Executable, /) -> bytes:
         """The graph as lowered, without its weights: OpenVINO compiles it anew where it is loaded."""

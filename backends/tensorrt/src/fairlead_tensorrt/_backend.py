@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from fairlead.backend import API_VERSION, Capabilities, Executable, Options, Probe, Support
+from fairlead.backend import API_VERSION, Capabilities, Executable, Options, Precision, Probe, Support
 from fairlead.ir import Graph, Node
 from fairlead_tensorrt._options import TensorRTOptions
 
@@ -61,6 +61,10 @@ class TensorRTBackend:
         from fairlead_tensorrt._answers import answer
 
         return answer(node)
+
+    def options_for_precision(self, options: TensorRTOptions, precision: Precision, /) -> TensorRTOptions:
+        """TF32 where less than float32 is accepted: with halves TensorRT rounds every result, not products alone."""
+        return msgspec.structs.replace(options, precision="f32" if precision == "highest" else "tf32")
 
     def compile(self, graph: Graph, options: TensorRTOptions, constants: Mapping[int, torch.Tensor], /) -> Executable:
         """An engine with the tensors of ``constants`` baked; of a graph with symbols, built at its first call."""

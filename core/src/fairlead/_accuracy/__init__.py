@@ -2,7 +2,7 @@
 
 from fairlead._accuracy._float64 import in_float64, moved
 from fairlead._accuracy._graph import Reference, Verdict, named
-from fairlead._accuracy._rule import ALLOWANCE, FLOOR, GRADIENT, Bar, Case, Findings, Tensors, bar
+from fairlead._accuracy._rule import ALLOWANCE, FLOOR, GRADIENT, Bar, Case, Findings, Tensors, bar, floor_of
 
 __all__ = [
     "ALLOWANCE",
@@ -15,6 +15,7 @@ __all__ = [
     "Tensors",
     "Verdict",
     "bar",
+    "floor_of",
     "in_float64",
     "moved",
     "named",

@@ -37,12 +37,15 @@ class Reference:
     Random numbers are drawn when the object is made; the runs in float64 and on moved inputs, which are made where
     they are asked for, have the same. ``results`` has one entry for each output.
 
+    ``floor`` is an error that is right in any case, where less than the types' precision is accepted.
+
     A run in float64 reads ``inputs`` when it is asked for: nothing may have written to them by then.
     """
 
-    def __init__(self, graph: Graph, inputs: Sequence[Any]) -> None:
+    def __init__(self, graph: Graph, inputs: Sequence[Any], floor: float = 0.0) -> None:
         self._graph = graph
         self.inputs = tuple(inputs)
+        self._floor = floor
         self._module = to_fx(graph)
         self._drawn: dict[torch.fx.Node, Any] | None = {} if any(map(draws, graph.nodes)) else None
         self.results = self._run(self.inputs)
@@ -76,9 +79,9 @@ class Reference:
         eager, exact = self._named
         if len(results) != len(eager):
             return Verdict((), f"{len(results)} results where the graph has {len(eager)} outputs")
-        if not _verdict(self._case(eager, exact, {}), results).outputs:
+        if not self._verdict(self._case(eager, exact, {}), results).outputs:
             return Verdict((), "")  # right whatever inputs moved by a rounding would give
-        return _verdict(self.case, self._settled(results))
+        return self._verdict(self.case, self._settled(results))
 
     def limits(self) -> tuple[float, ...]:
         """How far from eager's each output has to be at least to be wrong."""
@@ -116,10 +119,20 @@ class Reference:
         """A run on inputs that are moved by a rounding, or by as much as an error may be in any case."""
         return self._run(
             [
-                moved(x, generator, FLOOR.get(x.dtype) if widely else None) if isinstance(x, torch.Tensor) else x
+                moved(x, generator, self._least(x.dtype) if widely else None) if isinstance(x, torch.Tensor) else x
                 for x in self.inputs
             ]
         )
+
+    def _least(self, dtype: torch.dtype) -> float:
+        return max(FLOOR.get(dtype, 0.0), self._floor)
+
+    def _verdict(self, case: Case, results: Sequence[torch.Tensor]) -> Verdict:
+        findings = Findings(self._floor)
+        findings.add("", case, dict(zip(case.eager, results, strict=True)), is_counted=False)
+        told = {i: p for i, name in enumerate(case.eager) for p in findings.problems if name in p}
+        wrong = tuple(sorted(told))
+        return Verdict(wrong, told[wrong[0]].removeprefix(": ") if wrong else "")
 
     def _run(self, inputs: Sequence[Any], *, widened: bool = False) -> list[Any]:
         with torch.no_grad():
@@ -150,14 +163,6 @@ def _gradients(found: dict[str, Any]) -> dict[str, Any]:
 def _is_step(eager: torch.Tensor, got: torch.Tensor) -> bool:
     real = eager.is_floating_point() or eager.is_complex()
     return not real and eager.dtype == got.dtype and eager.shape == got.shape and not torch.equal(eager, got)
-
-
-def _verdict(case: Case, results: Sequence[torch.Tensor]) -> Verdict:
-    findings = Findings()
-    findings.add("", case, dict(zip(case.eager, results, strict=True)), is_counted=False)
-    told = {i: p for i, name in enumerate(case.eager) for p in findings.problems if name in p}
-    wrong = tuple(sorted(told))
-    return Verdict(wrong, told[wrong[0]].removeprefix(": ") if wrong else "")
 
 
 class _Repeating(torch.fx.Interpreter):

@@ -13,6 +13,8 @@ from typing import NamedTuple, TypeAlias
 
 import torch
 
+from fairlead.backend import Precision
+
 __all__ = ["ALLOWANCE", "FLOOR", "GRADIENT", "Bar", "Case", "Findings", "Tensors", "bar"]
 
 Tensors: TypeAlias = dict[str, torch.Tensor]
@@ -25,6 +27,9 @@ ALLOWANCE = 8.0
 
 FLOOR = {torch.float64: 1e-12, torch.float32: 1e-5, torch.float16: 5e-3, torch.bfloat16: 4e-2}
 """The error below which a tensor of this type is right whatever eager's is: 84 roundings of float32, 5 of others."""
+
+_SHORT = {"high": torch.float16, "medium": torch.bfloat16}
+"""The type that has the bits in which a precision lets products of float32 be computed."""
 
 SMALLEST_GRADIENT = 1e-2
 """Of the largest gradient: some parameters have a true gradient of zero, and rounding relative to zero means nothing.
@@ -47,7 +52,12 @@ class Case:
 
 @dataclass
 class Findings:
-    """What has been compared so far, and every problem, as a sentence."""
+    """What has been compared so far, and every problem, as a sentence.
+
+    ``floor``: an error below which every tensor is right; each type has one of its own besides.
+    """
+
+    floor: float = 0.0
 
     cases: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -87,11 +97,17 @@ class Findings:
         if not _same_specials(got, eager, finite):
             return f"{name} has other infinities or NaNs than eager"
         scale, own, allowed = bar(eager, exact, shaken, least)
+        allowed = max(allowed, self.floor)
         error = _distance(*_finite(got, exact, eager)) / scale
         self.eager = max(self.eager, own)
         if error >= self.error:
             self.error, self.worst = error, name
         return f"{name} is off by {error:.1e}, eager by {own:.1e}, {allowed:.1e} is allowed" if error > allowed else ""
+
+
+def floor_of(precision: Precision | None) -> float:
+    """The error below which a tensor is right that is computed with this precision, whatever its type is."""
+    return FLOOR[_SHORT[precision]] if precision in _SHORT else 0.0
 
 
 class Bar(NamedTuple):
