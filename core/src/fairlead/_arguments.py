@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, get_args
+from typing import Any
 
 from fairlead import _defaults
 from fairlead._compile import Request, Rng
@@ -40,7 +40,7 @@ def request_of(
     budget = _budget(rest.pop("max_fallback", max_fallback))
     verified = _verify(rest.pop("verify", verify))
     drawn = _rng(rest.pop("rng", rng))
-    if rest.get("precision") in get_args(Precision):
+    if rest.get("precision") in ("highest", "high", "medium"):
         precision = rest.pop("precision")
     by_device = {} if given else _defaults.by_device()
     return Request(

@@ -13,7 +13,7 @@ import importlib.util
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import msgspec
 
@@ -21,6 +21,8 @@ from fairlead.errors import BackendContractError
 from fairlead.ir import Graph, Node
 
 if TYPE_CHECKING:
+    from typing import Literal
+
     import torch
 
 __all__ = [
@@ -47,7 +49,7 @@ API_VERSION = 1
 
 ACCEPTED_API_VERSIONS = (API_VERSION, API_VERSION - 1) if API_VERSION > 1 else (API_VERSION,)
 
-Precision: TypeAlias = Literal["highest", "high", "medium"]
+Precision: TypeAlias = "Literal['highest', 'high', 'medium']"
 """The least precision that a caller accepts of what is computed of float32, as ``torch.set_float32_matmul_precision``.
 
 ``highest``: float32. ``high``: products may round their operands to the 10 bits of fraction that TF32 has, or split
