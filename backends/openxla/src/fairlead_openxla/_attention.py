@@ -7,6 +7,7 @@ arXiv:2205.14135.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import jax.numpy as jnp
 from jax import lax
@@ -16,6 +17,7 @@ from fairlead_openxla._call import Call
 from fairlead_openxla._matmul import product
 from fairlead_openxla._numbers import Array, dtype_of, wide
 from fairlead_openxla._rules import Unless, rule
+from fairlead_openxla._target import on_cpu
 
 __all__: list[str] = []
 
@@ -72,9 +74,13 @@ def attention(
     causal: bool,
     scale: float,
 ) -> tuple[Array, Array]:
-    """Rows that the mask shuts out altogether are zero, and so is their logsumexp."""
+    """Rows that the mask shuts out altogether are zero, and so is their logsumexp.
+
+    On CUDA weights of halves are halves, as in torch's kernels: products of them are many times as fast.
+    """
     heads = _Heads(query, key)
-    query, key, value = wide(query), wide(key), wide(value)
+    if on_cpu():
+        query, key, value = wide(query), wide(key), wide(value)
     scores = _scores(heads, query, key, mask, causal, scale)
     peak = jnp.max(scores, -1, keepdims=True, initial=-math.inf)
     peak = jnp.where(peak == -math.inf, 0, peak)
@@ -83,6 +89,45 @@ def attention(
     total = jnp.where(total == 0, 1, total)
     out = heads.split(product(heads.join(e / total), value, dtype_of(value)))
     return out, (jnp.log(total) + peak)[..., 0]
+
+
+def _kept(dropout: int) -> Unless:
+    def unless(node: Node) -> str | None:
+        if any(result is not None for result in node.results[1:]):
+            return "attention that keeps what the backward of torch's own kernel reads"
+        drops = node.args[dropout] if dropout < len(node.args) else 0
+        return "attention that draws its dropout itself" if drops else None
+
+    return unless
+
+
+@rule("_scaled_dot_product_efficient_attention", "_scaled_dot_product_cudnn_attention", unless=_kept(5))
+def biased_attention(
+    c: Call,
+    query: Array,
+    key: Array,
+    value: Array,
+    bias: Array | None,
+    keeps: bool,
+    dropout: float = 0.0,
+    causal: bool = False,
+    *rest: Any,
+) -> Array:
+    """As which torch captures attention on CUDA."""
+    return attention(c, query, key, value, bias, dropout, causal, _scale(query, rest))[0]
+
+
+@rule("_scaled_dot_product_flash_attention", unless=_kept(3))
+def flash_attention(
+    c: Call, query: Array, key: Array, value: Array, dropout: float = 0.0, causal: bool = False, *rest: Any
+) -> Array:
+    return attention(c, query, key, value, None, dropout, causal, _scale(query, rest))[0]
+
+
+def _scale(query: Array, rest: tuple[Any, ...]) -> float:
+    """The last of the arguments, after which of torch's kernels says whether it gives its mask."""
+    given = [x for x in rest if x is not None and not isinstance(x, bool)]
+    return float(given[0]) if given else float(query.shape[-1] ** -0.5)
 
 
 @rule("nn.scaled_dot_product_attention_backward", unless=_unless(7, 1))

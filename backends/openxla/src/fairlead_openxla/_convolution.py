@@ -8,8 +8,9 @@ from jax import lax
 from fairlead.ir import Node, Value
 from fairlead_openxla._call import Call
 from fairlead_openxla._layouts import Layout, Wanted
-from fairlead_openxla._numbers import Array, operand
+from fairlead_openxla._numbers import Array, cast, operand, wide
 from fairlead_openxla._rules import rule
+from fairlead_openxla._target import on_cpu
 
 __all__: list[str] = []
 
@@ -48,18 +49,20 @@ def convolution(
 ) -> Array:
     spatial = c.declared(1).rank - 2
     batched = x.ndim == spatial + 2
-    x = operand(x if batched else x[None], c.dtype)
+    # a processor adds up what is widened, and cuDNN adds up halves in f32
+    factor = operand if on_cpu() else cast
+    x = factor(x if batched else x[None], c.dtype)
     stride, padding, dilation, output_padding = (
         n * spatial if len(n) == 1 else n for n in (stride, padding, dilation, output_padding)
     )
     if transposed:
-        kernel = _flipped(operand(weight, c.dtype), groups)
+        kernel = _flipped(factor(weight, c.dtype), groups)
         reach = [d * (k - 1) for d, k in zip(dilation, kernel.shape[:spatial], strict=True)]
         pads = [(r - p, r - p + o) for r, p, o in zip(reach, padding, output_padding, strict=True)]
         steps, spread = (1,) * spatial, stride
     else:
         placed = c.placed()
-        kernel = operand(placed[0] if placed else jnp.transpose(weight, _hwio(spatial + 2)), c.dtype)
+        kernel = factor(placed[0] if placed else jnp.transpose(weight, _hwio(spatial + 2)), c.dtype)
         pads, steps, spread = [(p, p) for p in padding], stride, (1,) * spatial
     out = lax.conv_general_dilated(
         jnp.moveaxis(x, 1, -1),
@@ -72,7 +75,7 @@ def convolution(
         feature_group_count=groups,
         precision=lax.Precision.HIGHEST,
     )
-    out = jnp.moveaxis(out if bias is None else out + operand(bias, c.dtype), -1, 1)
+    out = jnp.moveaxis(out if bias is None else wide(out) + operand(bias, c.dtype), -1, 1)
     return out if batched else out[0]
 
 

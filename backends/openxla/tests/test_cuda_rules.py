@@ -1,0 +1,91 @@
+"""Rules as they are written for CUDA, computed by the CPU: what differs there has the numbers that it has here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import pytest
+import torch
+from torch.nn import functional
+
+from fairlead.ir import Builder, DType, TensorType
+from fairlead_openxla import OpenXLAOptions, _settings
+from fairlead_openxla._devices import jax_device
+from fairlead_openxla._lower import compile_written, write
+from fairlead_openxla._memory import exported, imported
+from fairlead_openxla._settings import calling
+
+DTYPES = {torch.float32: DType.f32, torch.bfloat16: DType.bf16, torch.int64: DType.i64}
+ATTENTION = {
+    "aten._scaled_dot_product_efficient_attention.default": (None, False, 0.0, True, 0.5),
+    "aten._scaled_dot_product_flash_attention.default": (0.0, True, False, 0.5),
+    "aten._scaled_dot_product_cudnn_attention.default": (None, False, 0.0, True, False, 0.5),
+}
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[torch.Tensor]]:
+    """Computes one op on these tensors, written for CUDA; the last result is whether its checks hold."""
+    cpu = jax_device(torch.device("cpu"))
+    monkeypatch.setattr(_settings, "jax_device", lambda device: cpu)
+
+    def computed(op: str, like: torch.Tensor, *args: Any) -> list[torch.Tensor]:
+        tensors = [a for a in args if isinstance(a, torch.Tensor)]
+        b = Builder("g")
+        given = [b.input(TensorType(DTYPES[a.dtype], tuple(a.shape))) for a in tensors]
+        values = iter(given)
+        to = TensorType(DTYPES[like.dtype], tuple(like.shape))
+        b.output(b.op(op, *(next(values) if isinstance(a, torch.Tensor) else a for a in args), to=to))
+        program = compile_written(write(b.graph(), {}, {}, torch.device("cuda", 0)), OpenXLAOptions())
+        with calling():
+            return [exported(a) for a in jax.block_until_ready(program.run(*map(imported, tensors)))]
+
+    return computed
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("op", ATTENTION)
+def test_attention_as_torch_captures_it_on_cuda_is_attention(run: Any, op: str, dtype: torch.dtype) -> None:
+    q, k, v = (torch.randn(2, 3, 5, 8, dtype=dtype) for _ in range(3))
+    wanted = functional.scaled_dot_product_attention(q, k, v, is_causal=True, scale=0.5)
+    (got,) = run(op, wanted, q, k, v, *ATTENTION[op])
+    torch.testing.assert_close(got, wanted, rtol=1e-5, atol=1e-5 if dtype is torch.float32 else 2e-2)
+
+
+def test_a_bias_is_added_and_a_scale_is_the_heads_where_there_is_none(run: Any) -> None:
+    q, k, v, bias = (torch.randn(2, 3, 5, n) for n in (8, 8, 8, 5))
+    wanted = functional.scaled_dot_product_attention(q, k, v, attn_mask=bias)
+    (got,) = run("aten._scaled_dot_product_efficient_attention.default", wanted, q, k, v, bias, False)
+    torch.testing.assert_close(got, wanted)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_convolution_is_rounded_before_its_bias_is_added_as_by_cudnn(run: Any, dtype: torch.dtype) -> None:
+    x, weight, bias = (torch.randn(*s, dtype=dtype) for s in ((2, 6, 9, 9), (4, 3, 3, 3), (4,)))
+    wanted = functional.conv2d(x.double(), weight.double(), None, 2, 1, 1, 2).to(dtype) + bias.view(-1, 1, 1)
+    settings = ((2, 2), (1, 1), (1, 1), False, (0, 0), 2)
+    (got,) = run("aten.convolution.default", wanted, x, weight, bias, *settings)
+    torch.testing.assert_close(got, wanted)
+
+
+def test_a_linear_layer_is_one_product(run: Any) -> None:
+    x, weight, bias = torch.randn(2, 5, 64), torch.randn(3, 64), torch.randn(3)
+    wanted = functional.linear(x, weight, bias)
+    torch.testing.assert_close(run("aten.linear.default", wanted, x, weight, bias)[0], wanted)
+
+
+def test_a_quotient_is_rounded_once(run: Any) -> None:
+    x, y = torch.randn(4, 1000), torch.full((1,), 3.0)
+    (got,) = run("aten.div.Tensor", x, x, y)
+    assert torch.equal(got, x / y)
+
+
+def test_of_checks_one_boolean_is_left(run: Any) -> None:
+    table, at = torch.randn(4, 2), torch.tensor([3, 0])
+    wanted, holds = table[at], torch.tensor(True)
+    got, held = run("aten.embedding.default", wanted, table, at, -1, False, False)
+    assert torch.equal(got, wanted)
+    assert torch.equal(held, holds)
+    assert not run("aten.embedding.default", wanted, table, at + 1, -1, False, False)[1]
