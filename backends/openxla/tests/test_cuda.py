@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 import fairlead
+from fairlead.errors import RunError
 
 pytestmark = pytest.mark.gpu
 
@@ -293,7 +294,7 @@ def test_a_recording_is_refused_with_the_reason(module: Any) -> None:
     with torch.no_grad():
         program(x)
         with (
-            pytest.raises(RuntimeError, match="cannot become part of a CUDA graph"),
+            pytest.raises(RunError, match="cannot become part of a CUDA graph"),
             torch.cuda.graph(torch.cuda.CUDAGraph()),
         ):
             program(x)

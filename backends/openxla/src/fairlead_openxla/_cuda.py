@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -23,6 +22,8 @@ from fairlead_openxla._settings import calling
 from fairlead_openxla._streams import Order
 
 __all__ = ["CudaExecutable", "CudaMemory", "cuda_memory"]
+
+_LONGEST = 250
 
 _WEIGHTS = (Role.parameter, Role.buffer)
 
@@ -124,16 +125,20 @@ class CudaExecutable(XlaExecutable):
             raise _recorded(self._graph)
         with calling(), torch.cuda.device(memory.index):
             program = self._program_for(inputs)
-            given = [memory.ready(tensor) for tensor in self._given(inputs)]
+            given = [
+                memory.ready(inputs[at] if order is None else inputs[at].permute(order)) for _, at, order in self._gaps
+            ]
             stream = memory.order.current()
             if not given:  # nothing that is read could wait
                 memory.wait()
-            arrays = map(self._seen, itertools.count(), given)
-            results = program.run(*[next(arrays) if placed is None else placed for placed in self._arrays])
+            arrays = self._arrays.copy()
+            for place, (gap, *_) in enumerate(self._gaps):
+                arrays[gap] = self._seen(place, given[place])
+            results = program.run(*arrays)
             tensors = [memory.exported(array, stream) for array in results]
             del given  # not sooner: from here on whoever takes its memory waits
         if program.checks:
-            torch._assert_async(tensors.pop(), "; ".join(text for _, text in program.checks))
+            torch._assert_async(tensors.pop(), _message(program))
         return [t.cpu() if moved else t for t, moved in zip(tensors, self._to_cpu, strict=True)]
 
     def _seen(self, place: int, tensor: torch.Tensor) -> Array:
@@ -158,6 +163,11 @@ class CudaExecutable(XlaExecutable):
         """XLA tries kernels while it compiles, in memory that torch may be reading."""
         self._memory.wait()
         return super()._compiled(sizes)
+
+
+def _message(program: Compiled) -> str:
+    """What may be wrong, each once, in as many bytes as torch takes."""
+    return "; ".join(dict.fromkeys(text for _, text in program.checks)).encode()[:_LONGEST].decode(errors="ignore")
 
 
 def _recorded(graph: Graph) -> RuntimeError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -62,6 +62,8 @@ class XlaExecutable:
         """Place new weights; what is compiled reads them as inputs."""
         with calling():
             self._arrays = [a for i in self._passed.tensors for a in self._place(i, constants.get(i))]
+        gaps = [gap for gap, array in enumerate(self._arrays) if array is None]
+        self._gaps = [(gap, *place) for gap, place in zip(gaps, self._passed.places, strict=True)]
 
     def _place(self, index: int, weight: torch.Tensor | None) -> list[Array | None]:
         """The arrays of an input; of one that is passed, none that is known yet."""
@@ -81,16 +83,14 @@ class XlaExecutable:
 
     def bound(self, inputs: Sequence[Any], /) -> tuple[Compiled, list[Array]]:
         """The program for inputs of these sizes, and what it is called with; to be called within `calling`."""
-        given = self._given(inputs)
-        return self._program_for(inputs), [imported(next(given)) if array is None else array for array in self._arrays]
+        arrays = self._arrays.copy()
+        for gap, at, order in self._gaps:
+            arrays[gap] = imported(inputs[at] if order is None else inputs[at].permute(order))
+        return self._program_for(inputs), arrays
 
     def _program_for(self, inputs: Sequence[Any]) -> Compiled:
         sizes = self._passed.sizes(inputs)
         return self._programs.get(sizes) or self._program(sizes)
-
-    def _given(self, inputs: Sequence[Any]) -> Iterator[torch.Tensor]:
-        """The tensors of a call, in the order in which the program takes them."""
-        return (inputs[at] if order is None else inputs[at].permute(order) for at, order in self._passed.places)
 
     def _program(self, sizes: tuple[int, ...]) -> Compiled:
         with self._lock:
