@@ -11,7 +11,7 @@ import torch
 from torch.nn import functional
 
 from fairlead.ir import Builder, DType, TensorType
-from fairlead_openxla import OpenXLAOptions, _settings
+from fairlead_openxla import OpenXLAOptions, _settings, backend
 from fairlead_openxla._devices import jax_device
 from fairlead_openxla._lower import compile_written, write
 from fairlead_openxla._memory import exported, imported
@@ -80,6 +80,17 @@ def test_a_quotient_is_rounded_once(run: Any) -> None:
     x, y = torch.randn(4, 1000), torch.full((1,), 3.0)
     (got,) = run("aten.div.Tensor", x, x, y)
     assert torch.equal(got, x / y)
+
+
+@pytest.mark.usefixtures("run")
+@pytest.mark.parametrize(("accepted", "kind"), [("highest", "HIGHEST"), ("high", "DEFAULT"), ("medium", "DEFAULT")])
+def test_products_are_of_float32_unless_less_is_accepted(accepted: Any, kind: str) -> None:
+    b = Builder("g")
+    b.output(b.op("aten.mm.default", b.input("f32[2, 3]"), b.input("f32[3, 4]")))
+    tf32 = backend.options_for_precision(OpenXLAOptions(), accepted).precision == "tf32"
+    for device, wanted in (("cuda", kind), ("cpu", "HIGHEST")):
+        text = write(b.graph(), {}, {}, torch.device(device, 0), tf32=tf32).lowered.as_text()
+        assert f"precision = [{wanted}, {wanted}]" in text
 
 
 def test_of_checks_one_boolean_is_left(run: Any) -> None:

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from importlib import metadata
 from typing import TYPE_CHECKING
 
-from fairlead.backend import API_VERSION, Capabilities, Executable, Options, Probe, Support
+import msgspec
+
+from fairlead.backend import API_VERSION, Capabilities, Executable, Options, Precision, Probe, Support
 from fairlead.ir import Graph, Node
 from fairlead_openxla._devices import cuda_devices, cuda_plugin
 from fairlead_openxla._options import OpenXLAOptions
@@ -51,6 +53,10 @@ class OpenXLABackend:
         from fairlead_openxla._support import declines
 
         return declines(graph)
+
+    def options_for_precision(self, options: OpenXLAOptions, precision: Precision, /) -> OpenXLAOptions:
+        """TF32 where less than float32 is accepted: XLA has nothing below it for float32 on CUDA."""
+        return msgspec.structs.replace(options, precision="f32" if precision == "highest" else "tf32")
 
     def compile(self, graph: Graph, options: OpenXLAOptions, constants: Mapping[int, torch.Tensor], /) -> XlaExecutable:
         """The graph, compiled now where its sizes are known, and else at the first call with each set of sizes."""

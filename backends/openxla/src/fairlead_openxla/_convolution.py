@@ -10,7 +10,7 @@ from fairlead_openxla._call import Call
 from fairlead_openxla._layouts import Layout, Wanted
 from fairlead_openxla._numbers import Array, cast, operand, wide
 from fairlead_openxla._rules import rule
-from fairlead_openxla._target import on_cpu
+from fairlead_openxla._target import on_cpu, precision
 
 __all__: list[str] = []
 
@@ -73,7 +73,7 @@ def convolution(
         rhs_dilation=dilation,
         dimension_numbers=_numbers(spatial),
         feature_group_count=groups,
-        precision=lax.Precision.HIGHEST,
+        precision=precision(),
     )
     out = jnp.moveaxis(out if bias is None else wide(out) + operand(bias, c.dtype), -1, 1)
     return out if batched else out[0]

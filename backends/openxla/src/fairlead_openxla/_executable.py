@@ -103,7 +103,8 @@ class XlaExecutable:
             return known
 
     def _compiled(self, sizes: Mapping[str, int]) -> Compiled:
-        return compile_written(write(self._graph, sizes, self._layouts, self._device), self._options)
+        tf32 = self._options.precision == "tf32"
+        return compile_written(write(self._graph, sizes, self._layouts, self._device, tf32=tf32), self._options)
 
     def _warn_of_many(self) -> None:
         if len(self._programs) == _MANY:

@@ -73,7 +73,12 @@ class Compiled:
 
 
 def write(
-    graph: Graph, sizes: Mapping[str, int], layouts: Mapping[int, tuple[Layout, ...]], device: torch.device
+    graph: Graph,
+    sizes: Mapping[str, int],
+    layouts: Mapping[int, tuple[Layout, ...]],
+    device: torch.device,
+    *,
+    tf32: bool = False,
 ) -> Written:
     """The graph for these values of symbols and integer inputs (``inN``), as a function of its tensor inputs.
 
@@ -95,7 +100,7 @@ def write(
         held = jnp.stack([held for held, *_ in program.checks])
         return [*results, held if on_cpu() else jnp.all(held)]
 
-    with lowering(device):
+    with lowering(device, tf32=tf32):
         declared = [s for item in graph.inputs for s in _declared(item.value, sizes, layouts.get(item.value.id))]
         lowered = jax.jit(function, keep_unused=True).lower(*declared)
     return Written(lowered, device, tuple(found))

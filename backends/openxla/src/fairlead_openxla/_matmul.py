@@ -1,4 +1,4 @@
-"""Rules of matrix products, in the full precision of their element type; halves are added up in f32."""
+"""Rules of matrix products, in the precision of their element type unless less is accepted; halves add up in f32."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fairlead_openxla._call import Call
 from fairlead_openxla._layouts import cuts, matrix
 from fairlead_openxla._numbers import Array, cast, dtype_of, operand, wider
 from fairlead_openxla._rules import rule
-from fairlead_openxla._target import on_cpu
+from fairlead_openxla._target import on_cpu, precision
 
 __all__ = ["product"]
 
@@ -25,7 +25,7 @@ _FEW = 16
 def product(x: Array, y: Array, dtype: DType) -> Array:
     """``x @ y`` in what ``dtype`` is computed in."""
     x, y, target = _factors(x, y, dtype)
-    return jnp.matmul(x, y, precision=lax.Precision.HIGHEST, preferred_element_type=target.dtype)
+    return jnp.matmul(x, y, precision=precision(), preferred_element_type=target.dtype)
 
 
 def _columns(x: Array, blocks: Sequence[Array], dtype: DType) -> Array:

@@ -18,10 +18,12 @@ class OpenXLAOptions(Options, frozen=True, kw_only=True):
 
     ``executables``: for how many sets of sizes one graph is compiled, since XLA knows no symbols; a call with one set
     more is an error that says so. ``threads``: ``torch`` follows ``torch.get_num_threads()`` where that is one, ``one``
-    runs each op on the calling thread, ``all`` on as many as the machine has. ``compiler_options``: entries of XLA's
+    runs each op on the calling thread, ``all`` on as many as the machine has. ``precision``: ``tf32`` has products and
+    convolutions of float32 on CUDA round their operands to 10 bits of fraction. ``compiler_options``: entries of XLA's
     debug options, by name, passed on as they are.
     """
 
     executables: Annotated[int, msgspec.Meta(ge=1)] = 32
     threads: Literal["torch", "one", "all"] = "torch"
+    precision: Literal["f32", "tf32"] = "f32"
     compiler_options: dict[str, CompilerOption] = {}

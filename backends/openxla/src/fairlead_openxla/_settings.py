@@ -38,12 +38,12 @@ def _without_debugging() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def lowering(device: torch.device) -> Iterator[None]:
+def lowering(device: torch.device, *, tf32: bool = False) -> Iterator[None]:
     """For writing a graph for a device: whatever the user has set, rules mean the same."""
     if os.getpid() != _STARTED_IN:
         raise _forked()
     with (
-        writing_for(device.type),
+        writing_for(device.type, tf32=tf32),
         _without_debugging(),
         jax.numpy_dtype_promotion("standard"),
         jax.numpy_rank_promotion("allow"),
