@@ -83,6 +83,15 @@ def test_what_is_no_longer_above_the_floor_is_wrong(narrow: Narrow) -> None:
         _double("highest")(torch.ones(2))
 
 
+def test_what_torch_is_set_to_is_accepted_where_a_program_says_nothing(narrow: Narrow) -> None:
+    narrow.on_run = lambda call, out: [t * (1 + 1e-3) for t in out]
+    torch.set_float32_matmul_precision("high")
+    assert torch.equal(_double(None)(torch.ones(2)), torch.full((2,), 2.002))
+    torch.set_float32_matmul_precision("highest")
+    with pytest.raises(fairlead.FairleadError, match=r"^FL507: "):
+        _double(None)(torch.ones(2))
+
+
 def _double(precision: Precision | None, **arguments: Any) -> Callable[[torch.Tensor], torch.Tensor]:
     torch._dynamo.reset()
     return fairlead.compile(lambda x: x + x, backend="faulty", precision=precision, verify="always", **arguments)

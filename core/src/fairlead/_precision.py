@@ -15,7 +15,7 @@ from fairlead.backend import Backend, Options, Precision, Relaxable
 from fairlead.errors import ArgumentError
 from fairlead.ir import Graph, TensorType, Value
 
-__all__ = ["PreciseProgram", "options_of", "set_to"]
+__all__ = ["PreciseProgram", "accepted_by_torch", "options_of", "set_to"]
 
 
 def options_of(backend: Backend[Any], given: Mapping[str, Any] | None, precision: Precision | None) -> Options:
@@ -53,6 +53,19 @@ class PreciseProgram(Program):
     def _made(self, args: Sequence[Any], key: tuple[int, ...], old: Binding | None) -> Binding:
         with set_to(self._precision, self._on_cuda):
             return super()._made(args, key, old)
+
+
+def accepted_by_torch(graph: Graph) -> Precision:
+    """The precision that torch's kernels may compute a graph with, as torch is set; TF32 where it has no one word."""
+    try:
+        setting = _Setting.now()
+    except ArgumentError:
+        return "high"
+    on_cuda = any(map(_is_on_cuda, _values(graph)))
+    convolves = any(n.op.startswith("aten.convolution") for n in graph.walk())
+    if setting.products == "highest":
+        return "high" if on_cuda and convolves and setting.tf32_convolutions else "highest"
+    return "high" if setting.products == "high" else "medium"
 
 
 def _values(graph: Graph) -> Iterator[Value]:

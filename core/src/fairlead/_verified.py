@@ -13,7 +13,7 @@ import torch
 from fairlead._accuracy import Reference, floor_of
 from fairlead._failures import graph_accuracy_error, part_accuracy_error
 from fairlead._messages import cause
-from fairlead._precision import PreciseProgram
+from fairlead._precision import PreciseProgram, accepted_by_torch
 from fairlead._program import Binding, Step
 from fairlead.backend import Precision
 from fairlead.interpret import in_clean_thread
@@ -108,7 +108,8 @@ class VerifiedProgram(PreciseProgram):
             self._say(f"graph {graph.name} is not verified: processes would have to repeat what they exchange")
             return None
         try:
-            return in_clean_thread(lambda: Reference(graph, inputs, floor_of(self._precision)))
+            floor = floor_of(self._precision or accepted_by_torch(graph))
+            return in_clean_thread(lambda: Reference(graph, inputs, floor))
         except Exception as error:
             self._say(f"graph {graph.name} is not verified: torch cannot repeat it: {cause(error)}")
             return None

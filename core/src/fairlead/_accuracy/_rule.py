@@ -105,7 +105,7 @@ class Findings:
         return f"{name} is off by {error:.1e}, eager by {own:.1e}, {allowed:.1e} is allowed" if error > allowed else ""
 
 
-def floor_of(precision: Precision | None) -> float:
+def floor_of(precision: Precision) -> float:
     """The error below which a tensor is right that is computed with this precision, whatever its type is."""
     return FLOOR[_SHORT[precision]] if precision in _SHORT else 0.0
 
