@@ -77,6 +77,16 @@ def test_a_module_with_graph_breaks_runs_in_pieces(backend: str) -> None:
 @pytest.mark.skipif(
     "isolate_recompiles" not in inspect.signature(torch.compile).parameters, reason="torch counts them together"
 )
+def test_a_program_is_not_told_that_it_is_exported() -> None:
+    def asking(x: torch.Tensor) -> torch.Tensor:
+        return x * 5 if torch.compiler.is_exporting() else x + 1
+
+    x = torch.zeros(3)
+    assert torch.equal(fairlead.compile(asking, backend="eager")(x), x + 1)
+    torch._dynamo.reset()
+    assert torch.equal(torch.compile(asking, backend="fairlead-eager")(x), x + 1)
+
+
 def test_many_modules_of_one_class_are_compiled_each() -> None:
     x = torch.randn(2, 8)
     programs = [fairlead.compile(Mlp(), backend="eager") for _ in range(torch._dynamo.config.recompile_limit + 2)]

@@ -21,6 +21,7 @@ from fairlead._arguments import request_of
 from fairlead._capture import Arrangement, Captured, capture, input_sources
 from fairlead._capture._account import recompilation, time_frame
 from fairlead._capture._draws import keep_draws
+from fairlead._capture._dynamo import deny_exporting
 from fairlead._compile import Request, Session
 from fairlead._pieces import Piece, recorded
 from fairlead._program import Program
@@ -30,6 +31,8 @@ from fairlead.ir import Kind
 __all__ = ["DynamoBackend", "dynamo_backend"]
 
 _log = logging.getLogger("fairlead.torch")
+
+deny_exporting(__name__)
 
 
 class DynamoBackend:

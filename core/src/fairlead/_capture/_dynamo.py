@@ -23,12 +23,15 @@ import torch.nn.modules.module as modules
 from torch._C._dynamo.eval_frame import _debug_get_cache_entry_list, set_eval_frame
 from torch._dynamo import trace_rules
 from torch._dynamo.convert_frame import has_tensor_in_frame
+from torch._dynamo.symbolic_convert import InstructionTranslator
 from torch._dynamo.types import ConvertFrameReturn
+from torch._dynamo.variables import torch as functions
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 __all__ = [
     "APART",
     "Frame",
+    "deny_exporting",
     "flattened",
     "frame_of",
     "has_hooks",
@@ -49,6 +52,34 @@ APART: Any = {"isolate_recompiles": True} if "isolate_recompiles" in inspect.sig
 Dynamo counts them by function, and stops at the eighth: of nine modules of one class, each a program of its own, the
 ninth would run in eager mode. torch 2.11 and before know no better.
 """
+
+
+def deny_exporting(module: str) -> None:
+    """Have ``torch.compiler.is_exporting()`` be false in programs whose backend is an object of this module.
+
+    Dynamo says so of all that is not exported since torch 2.13; before, it says true of whatever it traces, and
+    transformers then keeps masks that hide nothing, with which attention loses its fast kernels on CUDA.
+    """
+    if tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 13):
+        return
+    known = functions.tracing_state_functions()
+
+    class Answers(dict[Any, bool | None]):
+        def __getitem__(self, function: Any) -> bool | None:
+            if function is torch.compiler.is_exporting and _backend_of_trace().__module__ == module:
+                return bool(torch.compiler._is_exporting_flag)
+            return known[function]
+
+    answers = Answers(known)
+    functions.tracing_state_functions = lambda: answers  # type: ignore[assignment]
+
+
+def _backend_of_trace() -> Any:
+    """What ``torch.compile`` was given for the program that this thread is tracing."""
+    backend: Any = InstructionTranslator.current_tx().output.compiler_fn
+    for wrapped in ("_torchdynamo_orig_backend", "compiler_fn"):
+        backend = getattr(backend, wrapped, backend)
+    return backend
 
 
 def original(compiled: Any) -> Callable[..., Any]:
