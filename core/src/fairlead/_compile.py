@@ -259,7 +259,8 @@ class _Build:
         return Plan(graph, parts, setup, static, tuple(self.constants.values()), types), placement
 
     def _assign(self, graph: Graph) -> Assignment:
-        return assign(graph, self.request.backend, self.request.fallback, self._support_in(graph))
+        request, saves_views = self.request, self.backend.capabilities.saves_views
+        return assign(graph, request.backend, request.fallback, self._support_in(graph), saves_views=saves_views)
 
     def _support_in(self, graph: Graph) -> Callable[[str, Node], Support]:
         """What backends say of a node, which a backend that declines the whole graph is not asked."""

@@ -121,6 +121,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     ``torch-inductor`` is torch's own. ``ops``: what it promises to run, as op and dtypes (none for all that it takes);
     conformance holds it to that. ``numerics``: where its numbers are less than the dtype promises: ``tf32`` (products
     of float32 in 19 bits), ``ftz`` (numbers of f32 and bf16 below 2**-126 taken for zero, read or written).
+    ``saves_views``: a result that is a view of another is no copy; core then leaves it the views that a forward saves.
     """
 
     devices: tuple[str, ...]
@@ -134,6 +135,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     builds_on: tuple[str, ...] = ()
     ops: dict[str, tuple[str, ...]] = {}
     numerics: tuple[str, ...] = ()
+    saves_views: bool = False
 
     @classmethod
     def of_package(cls, package: str) -> Capabilities:

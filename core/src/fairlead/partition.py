@@ -93,15 +93,25 @@ def verdict(
     return answer if declined is None else Support.no(f"in a region: {declined.reason}", declined.level)
 
 
-def assign(graph: Graph, first: str, fallback: Sequence[str], support: Callable[[str, Node], Support]) -> Assignment:
+def assign(
+    graph: Graph,
+    first: str,
+    fallback: Sequence[str],
+    support: Callable[[str, Node], Support],
+    *,
+    saves_views: bool = False,
+) -> Assignment:
     """Ask ``first`` for each node, then the backends of ``fallback`` in turn. What nobody takes has the backend "".
 
     Three things that `DRAWS` does are no fallback: it draws the random numbers that ``first`` does not draw itself, it
     makes the views that outputs are, because only torch's share the memory that eager's do, and it computes what
     follows from Python floats alone, which torch passes as tensors of one 64-bit number, where ``first`` has no such.
+    With ``saves_views``, views of its own results that nothing but the backward sees are left to ``first``.
     """
     numbers = set() if first == DRAWS else _numbers(graph)
     views = set() if first == DRAWS else shown_views(graph)
+    if saves_views:
+        views -= _only_saved(graph, views)
     backends: list[str] = []
     placed: list[NodePlacement] = []
     for node in graph.nodes:
@@ -122,6 +132,25 @@ def assign(graph: Graph, first: str, fallback: Sequence[str], support: Callable[
         backends.append(taker)
         placed.append(NodePlacement(node.op, taker, why, reason, node.location, _within(node)))
     return Assignment(tuple(backends), tuple(placed))
+
+
+def _only_saved(graph: Graph, views: set[int]) -> set[int]:
+    """Of views, by the identity of their nodes, those of what nodes compute that lead to saved values alone."""
+    seen = {o.value.id for o in graph.outputs if isinstance(o.value, Value) and o.role is not Role.saved}
+    of_inputs = {i.value.id for i in graph.inputs}
+    for node in graph.nodes:
+        if id(node) in views and all(v.id in of_inputs for v in node.operands()):
+            of_inputs.update(r.id for r in node.results if r is not None)
+    found = set()
+    for node in reversed(graph.nodes):
+        if id(node) not in views:
+            continue
+        results = {r.id for r in node.results if r is not None}
+        if results & seen:
+            seen.update(v.id for v in node.operands())
+        elif not results & of_inputs:
+            found.add(id(node))
+    return found
 
 
 def _numbers(graph: Graph) -> set[int]:

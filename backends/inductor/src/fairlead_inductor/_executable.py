@@ -18,7 +18,7 @@ from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 from fairlead.interpret import in_clean_thread, restride, to_fx, torch_dtype
 from fairlead.ir import DType, Graph, Node, Role, ScalarType, TensorType, Value, dims, row_major
 from fairlead_inductor._exact import exact
-from fairlead_inductor._trees import Recorded, admit_thread, records
+from fairlead_inductor._trees import admit_thread, compiler_on_cuda, kept, records
 
 if TYPE_CHECKING:
     from fairlead_inductor._backend import InductorOptions
@@ -50,7 +50,8 @@ class InductorExecutable:
         rounding = _quotients_as_eager() if "cuda" in devices else {}
         cache = {"fx_graph_cache": False} if graph.symbols else {}  # an entry for one size is taken for all sizes
         self._config = {**list_mode_options(options.mode), **casts, **rounding, **options.config, **cache}
-        self._recorded = Recorded(graph) if records(self._config, devices) else None
+        self._on_cuda = "cuda" in devices
+        self._is_recorded = records(self._config, devices)
         self._variants: list[_Variant] = []
         self._lock = threading.Lock()
         self._laid_out = tuple(
@@ -60,10 +61,10 @@ class InductorExecutable:
         )
 
     def __call__(self, inputs: Sequence[Any], /) -> Sequence[Any]:
-        if self._recorded is None:
+        if not self._is_recorded:
             return self._results(inputs)
         admit_thread()
-        return self._recorded.kept(self._results(inputs))
+        return kept(self._graph, self._results(inputs))
 
     def _results(self, inputs: Sequence[Any]) -> Sequence[Any]:
         values = [
@@ -95,7 +96,7 @@ class InductorExecutable:
         mode = FakeTensorMode(shape_env=env)
         symbols = {s.name: _symint(env, s.name, v) for s, v in zip(self._graph.symbols, values, strict=True)}
         fakes = [self._fake(mode, item.value.type, item.name, symbols) for item in self._graph.inputs]
-        inner = compile_fx_inner if self._recorded is None else self._recorded.compiler(inputs)
+        inner = compiler_on_cuda(self._graph, inputs) if self._on_cuda else compile_fx_inner
         function = compile_fx(exact(to_fx(self._graph)), fakes, inner_compile=inner, config_patches=self._config)
         guards = env.produce_guards_expression(list(symbols.values())) if symbols else None
         fixed = _fixed(env, list(symbols.values()))

@@ -13,7 +13,7 @@ from torch._inductor.compile_fx import compile_fx_inner
 from fairlead.interpret import copies
 from fairlead.ir import Graph, Kind, Role
 
-__all__ = ["Recorded", "admit_thread", "records"]
+__all__ = ["admit_thread", "compiler_on_cuda", "kept", "records"]
 
 _ALIGNMENT = 16
 """Bytes, of which Inductor's kernels take addresses to be multiples."""
@@ -30,37 +30,31 @@ def records(config: Mapping[str, Any], devices: set[str]) -> bool:
     return bool(config.get("triton.cudagraphs")) and "cuda" in devices
 
 
-class Recorded:
-    """What the trees have to know of a graph, which Inductor reads off Dynamo's and AOTAutograd's records otherwise.
+def compiler_on_cuda(graph: Graph, inputs: Sequence[Any]) -> Callable[..., Any]:
+    """Inductor's own ``inner_compile``, told what it reads off Dynamo's and AOTAutograd's records otherwise.
 
-    Weights stay where they are, and are read there; other inputs are copied into a recording. What a forward saves
-    stays in its recording until the backward has read it, and is no copy: no new replay begins in between.
+    Weights stay where they are, and are read there; other inputs are copied into a recording, or to where kernels may
+    read many bytes at once, as are weights at odd addresses.
     """
+    weights = (i for i, item in enumerate(graph.inputs) if item.role in (Role.parameter, Role.buffer))
+    told = {
+        "static_input_idxs": tuple(i for i in weights if inputs[i].data_ptr() % _ALIGNMENT == 0),
+        "is_inference": graph.kind is Kind.inference,
+        "is_backward": graph.kind is Kind.backward,
+    }
+    return lambda module, examples, **how: compile_fx_inner(module, examples, **{**how, **told})
 
-    def __init__(self, graph: Graph) -> None:
-        weights = (Role.parameter, Role.buffer)
-        self._kind = graph.kind
-        self._weights = tuple(i for i, item in enumerate(graph.inputs) if item.role in weights)
-        self._copied = tuple(k for k, output in enumerate(graph.outputs) if output.role is not Role.saved)
 
-    def compiler(self, inputs: Sequence[Any]) -> Callable[..., Any]:
-        """Inductor's own ``inner_compile``, told what the graph is.
+def kept(graph: Graph, results: Sequence[Any]) -> list[Any]:
+    """Results of a replay, of which those that a caller may keep are copied out of its memory.
 
-        Weights at odd addresses are copied like other inputs, to where the kernels may read many bytes at once.
-        """
-        told = {
-            "static_input_idxs": tuple(i for i in self._weights if inputs[i].data_ptr() % _ALIGNMENT == 0),
-            "is_inference": self._kind is Kind.inference,
-            "is_backward": self._kind is Kind.backward,
-        }
-        return lambda module, examples, **how: compile_fx_inner(module, examples, **{**how, **told})
-
-    def kept(self, results: Sequence[Any]) -> list[Any]:
-        """Results of a replay, of which those that a caller may keep are copied out of its memory."""
-        found = list(results)
-        for k, copy in zip(self._copied, copies([found[k] for k in self._copied]), strict=True):
-            found[k] = copy
-        return found
+    What a forward saves stays there until the backward has read it: no new replay begins in between.
+    """
+    found = list(results)
+    copied = [k for k, output in enumerate(graph.outputs) if output.role is not Role.saved]
+    for k, copy in zip(copied, copies([found[k] for k in copied]), strict=True):
+        found[k] = copy
+    return found
 
 
 def admit_thread() -> None:
