@@ -254,7 +254,7 @@ def _text(config: Any, kind: str) -> Callable[[bool], tuple[torch.nn.Module, dic
 
 
 NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-GPT2 = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0, "use_cache": False}
+GPT2 = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0, "use_cache": False, "loss_type": "ForCausalLM"}
 
 MODELS = {
     "resnet50": _vision(transformers.ResNetConfig, "ResNetForImageClassification"),
