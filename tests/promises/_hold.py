@@ -31,11 +31,11 @@ def hold(promise: Promise, backend: str, device: str) -> Outcome:
     Where the backend declines something, it is asked again with nobody else to take it: then it is an error, unless
     the backend had only left to others what it does slower than they.
     """
+    devices = registry.get(backend).capabilities.devices
+    if not _ready(backend, device) or not {device, "*"} & set(devices):
+        return _needs(*devices)
     if promise.device not in ("", device):
-        return Outcome(State.not_run, (f"needs a {promise.device.upper()} device",))
-    if not _ready(backend, device):
-        devices = " or ".join(d.upper() for d in registry.get(backend).capabilities.devices)
-        return Outcome(State.not_run, (f"needs a {devices} device",))
+        return _needs(promise.device)
     through = _run(promise, Through(backend, device))
     outcome = through.outcome()
     if outcome.state is not State.works and not through.is_left and backend != "eager":
@@ -45,6 +45,10 @@ def hold(promise: Promise, backend: str, device: str) -> Outcome:
             return outcome
         assert alone.outcome().state is State.works, alone.outcome()
     return outcome
+
+
+def _needs(*devices: str) -> Outcome:
+    return Outcome(State.not_run, (f"needs a {' or '.join(devices).upper()} device",))
 
 
 def _run(promise: Promise, through: Through) -> Through:

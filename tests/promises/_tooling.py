@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import tempfile
 
 import pytest
@@ -144,7 +145,68 @@ class Blocks(torch.nn.Module):
         return self.second(torch.tanh(self.first(x)))
 
 
-@promise("DDP: a graph for each bucket of gradients, in each direction", declined=UNTRAINED)
+RUNS: list[int] = []
+"""One for each time that the kernel of ``counted`` has run."""
+
+
+@torch.library.custom_op("fairlead_promises::counted", mutates_args=())
+def counted(x: Tensor) -> Tensor:
+    RUNS.append(1)
+    return x.clone()
+
+
+@counted.register_fake
+def _(x: Tensor) -> Tensor:
+    return torch.empty_like(x)
+
+
+@promise('`verify="first"`: the first call is compared with eager')
+def verified(through: Through) -> None:
+    def program(x: Tensor) -> Tensor:
+        return torch.tanh(counted(torch.tanh(x)))
+
+    x, runs = through.randn(3, 4), []
+    compiled = fairlead.compile(program, backend=through.backend, fallback="eager", verify="first")
+    for _ in range(2):
+        RUNS.clear()
+        compiled(x)
+        runs.append(len(RUNS))
+    first, second = runs
+    assert first > second == 1
+    with torch.no_grad():
+        net = through.net()
+        through.agrees(through.compile(net, verify="first"), net, x)
+
+
+@promise('`rng="eager"`: dropout drops what it drops in eager mode', declined=UNTRAINED)
+def drawn(through: Through) -> None:
+    model = torch.nn.Sequential(through.net(), torch.nn.Dropout(0.5))
+    x = through.randn(3, 4)
+    results = []
+    for call in (through.compile(model, rng="eager"), model):
+        torch.manual_seed(5)
+        results.append((learn(call, model, x), torch.rand(2, device=through.device)))
+    through.close(*results)
+    assert through.kinds == ["forward", "backward"]
+
+
+@promise('`precision="highest"`: float32 stays float32, whatever torch is set to')
+def precise(through: Through) -> None:
+    layer = torch.nn.Linear(256, 64).to(through.device)
+    x = through.randn(16, 256)
+    before = torch.get_float32_matmul_precision()
+    with torch.no_grad():
+        exact = copy.deepcopy(layer).double()(x.double())
+        torch.set_float32_matmul_precision("medium")
+        try:
+            found = through.compile(layer, precision="highest")(x)
+            assert torch.get_float32_matmul_precision() == "medium"
+        finally:
+            torch.set_float32_matmul_precision(before)
+    torch.testing.assert_close(found.double(), exact, rtol=1e-5, atol=1e-5)
+
+
+@promise("DDP, of one process here: a graph for each bucket of gradients, in each direction", declined=UNTRAINED)
 def distributed(through: Through) -> None:
     dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     try:
