@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch._guards import detect_fake_mode
+from torch.fx.node import map_arg
 from torch.utils._python_dispatch import TorchDispatchMode
 
 __all__ = ["keep_draws"]
@@ -44,7 +45,7 @@ def _tensor_of(gm: torch.fx.GraphModule, node: torch.fx.Node) -> torch.fx.Node:
 
 def _draws(gm: torch.fx.GraphModule, node: torch.fx.Node) -> bool:
     """Whether torch asks a generator for numbers when the node runs, on the fake tensors that Dynamo had for it."""
-    args, kwargs = torch.fx.map_arg((node.args, node.kwargs), lambda n: n.meta.get("example_value"))
+    args, kwargs = map_arg((node.args, node.kwargs), lambda n: n.meta.get("example_value"))
     mode = detect_fake_mode([n.meta.get("example_value") for n in gm.graph.nodes])
     seen = _Seen()
     try:
