@@ -12,6 +12,7 @@ from jax import lax
 from fairlead_openxla._call import Call
 from fairlead_openxla._numbers import Array, operand
 from fairlead_openxla._rules import Rule, rule
+from fairlead_openxla._target import on_cpu
 
 __all__ = ["exp", "expm1", "in_double", "log", "log1p", "sigmoid"]
 
@@ -37,7 +38,9 @@ sigmoid = lax.logistic
 
 
 def log(x: Array) -> Array:
-    """XLA reads a number below the smallest normal one as 0, and takes the logarithm of what is in its bits."""
+    """XLA's CPU runtime reads a number below the smallest normal one as 0, and takes the logarithm of its bits."""
+    if not on_cpu():
+        return jnp.log(x)
     return jnp.log(jnp.where(jnp.abs(x) < jnp.finfo(x.dtype).tiny, 0, x))
 
 
