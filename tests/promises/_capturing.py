@@ -141,6 +141,7 @@ UNKNOWN = {
     **dict.fromkeys(("onnxrt", "openvino"), "has no ONNX lowering"),
     **dict.fromkeys(("openxla", "tvm"), "doubled.default has no rule"),
     "ipex": "nothing is packed",
+    "cudagraphs": "may wait for the device",
 }
 
 

@@ -57,7 +57,7 @@ def _torch_as_it_was() -> Iterator[None]:
     before = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
     yield
     torch.set_float32_matmul_precision(before[0])
-    torch.backends.cudnn.allow_tf32 = before[1]
+    torch._C._set_cudnn_allow_tf32(before[1])  # which is allowed in a process where OpInfo was imported, too
 
 
 def _settings() -> tuple[object, ...]:
@@ -74,6 +74,19 @@ def test_every_backend_stays_above_the_floor_and_leaves_torch_as_it_was(backend:
     with torch.no_grad():
         compiled(torch.randn(8, 64))
     assert _settings() == before
+
+
+def test_settings_are_bracketed_where_torch_takes_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = torch.backends.disable_global_flags.__globals__
+    monkeypatch.setitem(names, "__allow_nonbracketed_mutation_flag", False)
+    x = torch.randn(4, 8)
+    layer = torch.nn.Linear(8, 8)
+    with torch.no_grad(), pytest.raises(RuntimeError, match="not allowed"):
+        torch.backends.cudnn.allow_tf32 = False
+    with torch.no_grad():
+        found = fairlead.compile(layer, backend="eager", precision="medium")(x)
+    torch.testing.assert_close(found, layer(x), rtol=1e-1, atol=1e-1)
+    assert torch.backends.flags_frozen()
 
 
 def test_what_is_no_longer_above_the_floor_is_wrong(narrow: Narrow) -> None:

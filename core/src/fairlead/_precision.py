@@ -141,8 +141,9 @@ def _changed_to(precision: Precision, on_cuda: bool) -> Callable[[], None]:
 
     def restore() -> None:
         _set(before)
-        for each, own in libraries:
-            each.fp32_precision = own
+        with _allowed():
+            for each, own in libraries:
+                each.fp32_precision = own
 
     return restore
 
@@ -152,8 +153,15 @@ def _nothing() -> None:
 
 
 def _set(setting: _Setting) -> None:
-    torch.set_float32_matmul_precision(setting.products)
-    torch.backends.cudnn.allow_tf32 = setting.tf32_convolutions
+    with _allowed():
+        torch.set_float32_matmul_precision(setting.products)
+        torch.backends.cudnn.allow_tf32 = setting.tf32_convolutions
+
+
+def _allowed() -> contextlib.AbstractContextManager[None]:
+    """Within, settings may be written by a process that lets them be written only where they are put back, as here."""
+    allowed: contextlib.AbstractContextManager[None] = getattr(torch.backends, "__allow_nonbracketed_mutation")()
+    return allowed
 
 
 def _libraries() -> list[Any]:
