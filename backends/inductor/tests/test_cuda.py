@@ -31,7 +31,7 @@ def test_results_of_earlier_calls_are_kept_in_every_mode(module: Any, mode: str)
 
 
 def test_recordings_are_replayed_in_another_thread(module: Any) -> None:
-    compiled = fairlead.compile(module, backend="inductor", mode="reduce-overhead", fallback=())
+    compiled = recorded(module)
     x = torch.randn(8, 16, device="cuda")
     found: list[torch.Tensor] = []
 
@@ -51,17 +51,26 @@ def test_recordings_are_replayed_in_another_thread(module: Any) -> None:
     assert len(found) == 3
 
 
+def recorded(module: Any) -> Any:
+    return fairlead.compile(module, backend="inductor", mode="reduce-overhead", fallback=())
+
+
+def assert_gradients_are_eagers(module: Any, *inputs: torch.Tensor) -> None:
+    """Those that the parameters have; afterwards they have none."""
+    got = [p.grad.clone() for p in module.parameters()]
+    module.zero_grad()
+    sum(module(x).square().sum() for x in inputs).backward()
+    for mine, p in zip(got, module.parameters(), strict=True):
+        torch.testing.assert_close(mine, p.grad, rtol=1e-3, atol=1e-3)
+    module.zero_grad()
+
+
 def test_recordings_learn(module: Any) -> None:
-    compiled = fairlead.compile(module, backend="inductor", mode="reduce-overhead", fallback=())
+    compiled = recorded(module)
     for _ in range(4):
         x = torch.randn(8, 16, device="cuda")
         compiled(x).square().sum().backward()
-        got = [p.grad.clone() for p in module.parameters()]
-        module.zero_grad()
-        module(x).square().sum().backward()
-        for mine, p in zip(got, module.parameters(), strict=True):
-            torch.testing.assert_close(mine, p.grad, rtol=1e-3, atol=1e-3)
-        module.zero_grad()
+        assert_gradients_are_eagers(module, x)
 
 
 def test_frozen_weights_are_seen_when_they_change(module: Any) -> None:
@@ -73,11 +82,7 @@ def test_frozen_weights_are_seen_when_they_change(module: Any) -> None:
             module[0].weight.mul_(1.5)
 
 
-def recorded(module: Any) -> Any:
-    return fairlead.compile(module, backend="inductor", mode="reduce-overhead", fallback=())
-
-
-def test_weights_are_read_where_they_are(module: Any) -> None:
+def test_weights_are_read_where_they_are() -> None:
     """Neither copied into the recording at a call, nor held there twice."""
     big = nn.Sequential(nn.Linear(2048, 2048), nn.Linear(2048, 2048)).eval().cuda()
     compiled, x = recorded(big), torch.randn(8, 2048, device="cuda")
@@ -104,12 +109,7 @@ def test_two_forwards_wait_for_their_backwards(module: Any) -> None:
         losses = [compiled(x).square().sum() for x in (first, second)]
         for loss in reversed(losses):
             loss.backward()
-        got = [p.grad.clone() for p in module.parameters()]
-        module.zero_grad()
-        sum(module(x).square().sum() for x in (first, second)).backward()
-        for mine, p in zip(got, module.parameters(), strict=True):
-            torch.testing.assert_close(mine, p.grad, rtol=1e-3, atol=1e-3)
-        module.zero_grad()
+        assert_gradients_are_eagers(module, first, second)
 
 
 def test_a_forward_without_a_backward_leaves_the_next_one_right(module: Any) -> None:
@@ -119,11 +119,6 @@ def test_a_forward_without_a_backward_leaves_the_next_one_right(module: Any) -> 
     for _ in range(3):
         x = torch.randn(8, 16, device="cuda")
         compiled(x).square().sum().backward()
-        got = [p.grad.clone() for p in module.parameters()]
-        module.zero_grad()
-        module(x).square().sum().backward()
-        for mine, p in zip(got, module.parameters(), strict=True):
-            torch.testing.assert_close(mine, p.grad, rtol=1e-3, atol=1e-3)
-        module.zero_grad()
+        assert_gradients_are_eagers(module, x)
     for k, value in zip(kept, values, strict=True):
         torch.testing.assert_close(k, value, rtol=0, atol=0)

@@ -52,6 +52,8 @@ class InductorExecutable:
         self._config = {**list_mode_options(options.mode), **casts, **rounding, **options.config, **cache}
         self._on_cuda = "cuda" in devices
         self._is_recorded = records(self._config, devices)
+        # what a forward saves stays in its recording: no new replay begins before the backward has read it
+        self._copied = tuple(k for k, output in enumerate(graph.outputs) if output.role is not Role.saved)
         self._variants: list[_Variant] = []
         self._lock = threading.Lock()
         self._laid_out = tuple(
@@ -64,7 +66,7 @@ class InductorExecutable:
         if not self._is_recorded:
             return self._results(inputs)
         admit_thread()
-        return kept(self._graph, self._results(inputs))
+        return kept(self._results(inputs), self._copied)
 
     def _results(self, inputs: Sequence[Any]) -> Sequence[Any]:
         values = [

@@ -45,13 +45,9 @@ def compiler_on_cuda(graph: Graph, inputs: Sequence[Any]) -> Callable[..., Any]:
     return lambda module, examples, **how: compile_fx_inner(module, examples, **{**how, **told})
 
 
-def kept(graph: Graph, results: Sequence[Any]) -> list[Any]:
-    """Results of a replay, of which those that a caller may keep are copied out of its memory.
-
-    What a forward saves stays there until the backward has read it: no new replay begins in between.
-    """
+def kept(results: Sequence[Any], copied: Sequence[int]) -> list[Any]:
+    """Results of a replay, of which those at ``copied``, that a caller may keep, are copied out of its memory."""
     found = list(results)
-    copied = [k for k, output in enumerate(graph.outputs) if output.role is not Role.saved]
     for k, copy in zip(copied, copies([found[k] for k in copied]), strict=True):
         found[k] = copy
     return found
