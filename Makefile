@@ -79,8 +79,11 @@ api: .venv/.ready    ## write down the public signatures, the schema of reports 
 vendor:    ## fetch anew, with npm, the files of others that are in a wheel
 	$(PYTHON) core/vendor.py
 
-docs: .venv/.ready    ## a page for each op of the IR, in build/docs/ops/
-	$(BIN)/fairlead op --pages build/docs/ops
+docs: .venv/.ready    ## the site in build/docs/site/: these pages, and one for each op of the IR
+	rm -rf build/docs
+	$(BIN)/python docs/stage.py build/docs/pages
+	$(BIN)/fairlead op --pages build/docs/pages/ops
+	$(BIN)/python -m sphinx -q -n -W --keep-going -c docs build/docs/pages build/docs/site
 
 wheels: .venv/.ready    ## build every wheel into dist/
 	for w in $(WHEELS); do (cd $$w && $(CURDIR)/$(BIN)/python -m hatchling build -t wheel -d $(CURDIR)/dist) || exit 1; done
@@ -93,6 +96,6 @@ clean:    ## remove what the other targets made, the virtual environment too
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Fairlead needs Python 3.11 or newer: make PYTHON=python3.11")'
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --upgrade pip
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --build-constraint constraints.txt --group dev \
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --build-constraint constraints.txt --group dev --group docs \
 	  --editable './core[torch,numpy,report,models]' $(BACKENDS:%=--editable ./%) $(PLUGINS:%=--editable ./%) --editable ./conformance
 	touch $@
