@@ -50,15 +50,25 @@ def look(
 
 
 _MEASURE = r"""
-const channels = (color) => (color.match(/[\d.]+/g) || [0, 0, 0, 0]).map(Number);
+const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true }), known = {};
+function channels(color) {
+  if (!(color in known)) {
+    canvas.clearRect(0, 0, 1, 1);
+    canvas.fillStyle = color;
+    canvas.fillRect(0, 0, 1, 1);
+    const [r, g, b, a] = canvas.getImageData(0, 0, 1, 1).data;
+    known[color] = [r, g, b, a / 255];
+  }
+  return known[color];
+}
 const luminance = (rgb) => rgb.slice(0, 3).map((c) => c / 255)
   .map((c) => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
   .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
-const over = ([r, g, b, a = 1], below) => [r, g, b].map((c, i) => a * c + (1 - a) * below[i]);
+const over = ([r, g, b, a], below) => [r, g, b].map((c, i) => a * c + (1 - a) * below[i]);
 function behind(element) {
   if (!element) return [255, 255, 255];
   const color = channels(getComputedStyle(element).backgroundColor);
-  return (color[3] ?? 1) === 1 ? color : over(color, behind(element.parentElement));
+  return color[3] === 1 ? color : over(color, behind(element.parentElement));
 }
 function faintest(root) {
   let found = [21, ""];

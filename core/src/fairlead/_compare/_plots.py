@@ -42,6 +42,7 @@ STYLE: Any = {
     "axes.spines.right": False,
     "axes.spines.left": False,
     "ytick.left": False,
+    "xaxis.labellocation": "right",  # a long label has the room below the names of rows
     "legend.frameon": False,
     "legend.labelcolor": INK,
 }
@@ -178,7 +179,7 @@ def _pairs(axes: Axes, first: Sequence[float], second: Sequence[float], labels: 
 
 
 def _legend(axes: Axes) -> None:
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2)
 
 
 def _name_rows(axes: Axes, names: Sequence[str]) -> None:
