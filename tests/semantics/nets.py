@@ -52,3 +52,22 @@ class Attention(nn.Module):
         mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
         mixed = mixed.transpose(1, 2).reshape(batch, length, width)
         return self.head(x + self.dropout(mixed))
+
+
+class Decoder(nn.Module):
+    """One block of a language model: embeddings of tokens and positions, causal attention and an MLP behind norms."""
+
+    def __init__(self, longest: int = 64, vocabulary: int = 32, width: int = 16) -> None:
+        super().__init__()
+        self.tokens, self.positions = nn.Embedding(vocabulary, width), nn.Embedding(longest, width)
+        self.before, self.after = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        batch, length = ids.shape
+        x = self.tokens(ids) + self.positions(torch.arange(length))
+        q, k, v = (part.view(batch, length, 2, -1).transpose(1, 2) for part in self.qkv(self.before(x)).chunk(3, -1))
+        mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(mixed.transpose(1, 2).reshape(batch, length, -1))
+        return x + self.mlp(self.after(x))

@@ -31,3 +31,4 @@ def test_one_program_serves_all_sizes() -> None:
         x = torch.randn(size, 3)
         (found,) = executable([x])
         assert torch.equal(found, x.relu())
+    assert len(executable._variants) == 1  # type: ignore[attr-defined]
