@@ -52,6 +52,14 @@ def test_another_type_or_shape_is_wrong(exact: torch.Tensor) -> None:
     ]
 
 
+def test_what_a_backward_gives_beside_gradients_is_compared(exact: torch.Tensor) -> None:
+    """Every result of a Part is asked for where a fault is searched: masks and indices are among them."""
+    mask = case(**{"gradient of x": exact, "gradient of output 1": exact > 0})
+    assert problems(mask, {"gradient of x": exact.float(), "gradient of output 1": exact > 0}) == []
+    (problem,) = problems(mask, {"gradient of x": exact.float(), "gradient of output 1": exact <= 0})
+    assert problem == "example: 1000 of 1000 elements of gradient of output 1 differ"
+
+
 def test_a_missing_and_a_surplus_tensor_are_wrong(exact: torch.Tensor) -> None:
     assert problems(case(y=exact), {"z": exact.float()}) == [
         "example: there is no y",

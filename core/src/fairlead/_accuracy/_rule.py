@@ -154,7 +154,9 @@ def _same_specials(got: torch.Tensor, eager: torch.Tensor, finite: torch.Tensor)
 
 
 def _least_scales(case: Case) -> dict[str, float]:
-    gradients = {name: tensor for name, tensor in (case.exact or case.eager).items() if name.startswith(GRADIENT)}
+    """The smallest scale of each gradient; what else a backward gives, as masks and indices, has none."""
+    tensors = (case.exact or case.eager).items()
+    gradients = {n: t for n, t in tensors if n.startswith(GRADIENT) and (t.is_floating_point() or t.is_complex())}
     largest = max((float(tensor.abs().max()) for tensor in gradients.values() if tensor.numel()), default=0.0)
     return dict.fromkeys(gradients, SMALLEST_GRADIENT * largest)
 
