@@ -12,10 +12,11 @@ import pytest
 import torch
 
 import fairlead
+from fairlead._bisect import Limits, bisect_file
 from fairlead.bisection import Bisection, Failure, Rung
 from fairlead.errors import ArgumentError, BackendNotFoundError, BackendNotReadyError
 from fairlead.hooks import Pass, hookimpl, plugin_manager
-from fairlead.ir import DType, Graph, Input, Kind, Node, Output, TensorType, Value, read, write
+from fairlead.ir import Builder, DType, Graph, Input, Kind, Node, Output, TensorType, Value, read, write
 from fairlead.registry import registry
 
 from .conftest import Run, Site
@@ -31,6 +32,7 @@ class Choice(Options, frozen=True, kw_only=True):
     op: str = "aten.gelu.default"
     fault: str = "wrong"
     after: str = ""
+    symbols: bool = False  # only in graphs that have them
 
 
 class Executable:
@@ -40,6 +42,8 @@ class Executable:
     def __init__(self, graph, choice):
         self.module = to_fx(graph)
         self.faults = [n for n in self.module.graph.nodes if "node" in n.meta and applies(n, choice)]
+        if choice.symbols and not graph.symbols:
+            self.faults = []
         self.fault = choice.fault
         for n in self.faults if self.fault == "wrong" else ():
             with self.module.graph.inserting_after(n):
@@ -65,7 +69,9 @@ def applies(n, choice):
 class Backend:
     name = "planted"
     api_version = 1
-    capabilities = Capabilities(devices=("cpu",), dtypes=("f32",), training=True, bakes_constants=True)
+    capabilities = Capabilities(
+        devices=("cpu",), dtypes=("f32",), training=True, bakes_constants=True, dynamic_shapes=True
+    )
     options_type = Choice
 
     def probe(self):
@@ -230,15 +236,45 @@ def test_no_time_at_all_is_an_error() -> None:
         fairlead.bisect(Net(), [X], backend="eager", seconds=0)
 
 
-def test_the_command_takes_files_and_says_what_it_finds_in_json(run: Run, site: Site, tmp_path: Path) -> None:
+@pytest.mark.parametrize("symbols", ["false", "true"])
+def test_the_command_takes_options_and_sizes_of_symbols(run: Run, site: Site, tmp_path: Path, symbols: str) -> None:
+    """A fault that is there without symbols is shown without them; one that is not, with them."""
     site.backend("planted", PLANTED)
-    saved = tmp_path / "saved.fir"
-    write(saved, GRAPH)
-    done = run("-m", "fairlead", "bisect", str(saved), "--backend", "planted", "-o", str(tmp_path), "--json")
+    builder = Builder("g", "inference")
+    x = builder.input(TensorType(DType.f32, ("s", 2)))
+    builder.output(builder.op("aten.gelu.default", builder.op("aten.sin.default", x), "none"))
+    write(tmp_path / "saved.fir", builder.graph())
+    given = ["--size", "s=6", "--option", "fault=error", "--option", f"symbols={symbols}"]
+    command = ["bisect", str(tmp_path / "saved.fir"), "--backend", "planted", "-o", str(tmp_path), "--json"]
+    done = run("-m", "fairlead", *command, *given)
     found = json.loads(done.stdout)
-    assert (done.returncode, found["rung"], found["nodes"]) == (
-        1,
-        "backend",
-        ['%1 = aten.gelu.default(%0, "none") : f32[2]'],
-    )
-    assert Path(found["script"]).parent == tmp_path
+    assert (done.returncode, found["rung"], found["failure"]) == (1, "backend", "error")
+    assert (found["ops"], found["reproduces"], Path(found["script"]).parent) == (["aten.gelu.default"], True, tmp_path)
+    left = read(Path(found["file"])).module.graphs
+    shapes = [graph.inputs[0].value.tensor.shape for graph in left]
+    assert shapes == ([("s", 2), (6, 2)] if symbols == "true" else [(6, 2)])
+
+
+def test_sizes_have_to_be_those_of_a_symbol(tmp_path: Path) -> None:
+    builder = Builder("g", "inference")
+    builder.output(builder.op("aten.sin.default", builder.input(TensorType(DType.f32, ("s", 2)))))
+    write(tmp_path / "saved.fir", builder.graph())
+    for sizes, said in [({"t": 6}, "there is no symbol 't'"), ({"s": 0}, "s cannot be 0")]:
+        with pytest.raises(ArgumentError, match=said) as raised:
+            bisect_file(tmp_path / "saved.fir", "eager", {}, Limits(), lambda text: None, sizes=sizes)
+        assert "whose symbols are: s from 1" in raised.value.where
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["saved.fir", "--size", "s=six"], "the size of s is 'six'"),
+        (["mlp", "--size", "s=6"], "mlp has no symbols"),
+        (["mlp", "--option", "fault"], "'fault' is no NAME=VALUE"),
+    ],
+)
+def test_what_the_command_cannot_read_is_an_error(run: Run, tmp_path: Path, given: list[str], said: str) -> None:
+    write(tmp_path / "saved.fir", GRAPH)
+    given = [str(tmp_path / "saved.fir"), *given[1:]] if given[0] == "saved.fir" else given
+    done = run("-m", "fairlead", "bisect", *given, "--backend", "eager")
+    assert (done.returncode, said in done.stderr) == (2, True)

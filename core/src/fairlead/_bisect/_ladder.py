@@ -16,8 +16,9 @@ from fairlead import _options, ir
 from fairlead._accuracy import Case, Findings
 from fairlead._bisect._candidate import SEED, Candidate, Cutting, expected
 from fairlead._bisect._reduce import SMALLER, Note, Reduction
-from fairlead._bisect._script import Script, is_storable, redrawn, shows
+from fairlead._bisect._script import Script, redrawn, shows
 from fairlead._bisect._shadow import shadow_of
+from fairlead._bisect._sizes import sized
 from fairlead._bisect._trials import EndedError, Outcome, Trials
 from fairlead._capture import Captured
 from fairlead._capture._dynamo import without_limits
@@ -26,7 +27,7 @@ from fairlead._compare._step import results
 from fairlead._compile import Request, Session
 from fairlead._messages import cause
 from fairlead._models import Model
-from fairlead._models._fir import example_inputs, given_constants
+from fairlead._models._fir import check_sizes, example_inputs, given_constants
 from fairlead._registry import registry
 from fairlead.bisection import Bisection, Failure, Rung
 from fairlead.errors import ArgumentError, PlacementError, RegistryError
@@ -52,9 +53,16 @@ def bisect_model(
     return _searched(model.name, backend, options, limits, note, lambda search: search.model(model, training))
 
 
-def bisect_file(path: Path, backend: str, options: Mapping[str, Any], limits: Limits, note: Note) -> Bisection:
-    """The same with the graphs of a file, whose first rungs are the interpreter; inputs that it lacks are drawn."""
-    return _searched(str(path), backend, options, limits, note, lambda search: search.file(path))
+def bisect_file(
+    path: Path, backend: str, options: Mapping[str, Any], limits: Limits, note: Note, *, sizes: Mapping[str, int]
+) -> Bisection:
+    """The same with the graphs of a file, whose first rung is the interpreter; inputs that it lacks are drawn.
+
+    ``sizes``: what symbols of the file are; the others are small.
+    """
+    opened = ir.read(path)
+    check_sizes(opened, str(path), sizes)
+    return _searched(str(path), backend, options, limits, note, lambda search: search.file(opened, sizes))
 
 
 def _searched(
@@ -131,11 +139,10 @@ class _Search:
         before = _compared(model, "aot_eager", case, training)
         return (Rung.interpreter, *problem) if before is None else (Rung.aot_eager, *before)
 
-    def file(self, path: Path) -> None:
-        opened = ir.read(path)
+    def file(self, opened: ir.File, sizes: Mapping[str, int]) -> None:
         for number, graph in enumerate(opened.module.graphs):
             torch.manual_seed(SEED)
-            inputs = example_inputs(graph, given_constants(opened, number))
+            inputs = example_inputs(graph, given_constants(opened, number), sizes)
             self._note(f"{graph.name} by the interpreter")
             session = Session(self._request)
             session.stand_in(self._shadow)
@@ -187,13 +194,12 @@ class _Search:
 
     def _write(self, best: Candidate, outcome: Outcome) -> None:
         """Say what is left of a Part, and write it."""
+        with self.until_ended():
+            best, outcome = self._without_symbols(best, outcome)
         nodes = best.graph.nodes
         location = next((n.location for n in reversed(nodes) if n.location), None)
         ops = tuple(dict.fromkeys(n.op for n in nodes))
         self.know(detail=outcome.detail, nodes=tuple(map(node_text, nodes)), ops=ops, location=location)
-        if not is_storable(best):
-            self.know(ended="a file cannot hold inputs whose sizes are symbols: capture it without --dynamic")
-            return
         for candidate, drawn in ((redrawn(best), True), (best, False)):
             self._note(f"trying the script{' with random inputs' * drawn}")
             script = Script(self._request.backend, self._options, SMALLER * self._limits.timeout, drawn)
@@ -203,6 +209,15 @@ class _Search:
                 self.know(reproduces=shows(path, outcome, self._trials.left))
             if self.found.reproduces:
                 return
+
+    def _without_symbols(self, best: Candidate, outcome: Outcome) -> tuple[Candidate, Outcome]:
+        """The graph with sizes in the place of its symbols, where it fails so as well."""
+        fixed = sized(best)
+        if fixed is best:
+            return best, outcome
+        self._note("the sizes in place of symbols")
+        found = self._trials.run(fixed, SMALLER)
+        return (fixed, found) if found.same(outcome) else (best, outcome)
 
 
 def _compared(model: Model, backend: Any, case: Case, training: bool) -> tuple[Failure, str] | None:

@@ -15,13 +15,14 @@ import torch
 
 from fairlead import ir
 from fairlead._bisect._candidate import Candidate, expected
+from fairlead._bisect._sizes import sized
 from fairlead._bisect._trials import Outcome
 from fairlead.backend import Options
 from fairlead.bisection import Failure
 from fairlead.interpret import restride, tensor_of
-from fairlead.ir import Input, TensorType
+from fairlead.ir import Graph, Input
 
-__all__ = ["Script", "is_storable", "redrawn", "shows"]
+__all__ = ["Script", "redrawn", "shows"]
 
 _SCRIPT = '''\
 """{title}"""
@@ -29,9 +30,9 @@ _SCRIPT = '''\
 {imports}
 
 file = ir.read(Path(__file__).with_suffix(".fir"))
-graph = file.graph
+graph = file.module.graphs[0]
 print(ir.to_text(graph))
-tensors = {{i: interpret.tensor_of(data) for i, data in file.constants().items()}}
+tensors = {{i: interpret.tensor_of(data) for i, data in file.constants({stored}).items()}}
 {inputs}
 
 backend = registry.ready({backend!r})
@@ -52,17 +53,11 @@ from fairlead import interpret, ir
 from fairlead.registry import registry"""
 
 
-def is_storable(candidate: Candidate) -> bool:
-    """Whether a file can hold every tensor: their sizes are known."""
-    types = (item.value.type for item in candidate.graph.inputs)
-    return all(type_.is_static for type_ in types if isinstance(type_, TensorType))
-
-
 def redrawn(candidate: Candidate) -> Candidate:
     """The same graph on what a file without tensors would draw in their place."""
     with tempfile.TemporaryDirectory(prefix="fairlead-bisect-") as folder:
         path = Path(folder, "random.fir")
-        ir.write(path, candidate.graph, _tensors(candidate), weights="random")
+        ir.write(path, sized(candidate).graph, _tensors(candidate), weights="random")
         drawn = {i: tensor_of(data) for i, data in ir.read(path).constants().items()}
     inputs = candidate.graph.inputs
     return candidate._replace(inputs=tuple(_given(drawn, candidate, i, item) for i, item in enumerate(inputs)))
@@ -77,12 +72,17 @@ class Script(NamedTuple):
     drawn: bool
 
     def write(self, folder: Path, candidate: Candidate, outcome: Outcome) -> Path:
-        """Write the graph and the script beside it; answers with the path of that."""
+        """Write the graph and the script beside it; answers with the path of that.
+
+        Inputs that a file keeps have sizes: it holds a graph with symbols a second time, for the sizes of these inputs.
+        """
         folder.mkdir(parents=True, exist_ok=True)
         graph = candidate.graph
         name = f"{self.backend}-{graph.nodes[-1].op}-{ir.fingerprint(graph)[:8]}"
         path = folder / f"bisect-{re.sub(r'[^A-Za-z0-9]+', '-', name)}.py"
-        ir.write(path.with_suffix(".fir"), graph, _tensors(candidate), weights="random" if self.drawn else "inline")
+        graphs = _stored(candidate)
+        tensors = {(len(graphs) - 1, i): x for i, x in _tensors(candidate).items()}
+        ir.write(path.with_suffix(".fir"), ir.module(*graphs), tensors, weights="random" if self.drawn else "inline")
         path.write_text(self._text(candidate, outcome), "utf-8")
         return path
 
@@ -96,12 +96,19 @@ class Script(NamedTuple):
         return _SCRIPT.format(
             title=_title(f"{ops} on {self.backend}: {outcome.failure}: {outcome.detail}"),
             imports=imports,
+            stored="" if len(_stored(candidate)) == 1 else 1,
             inputs=_inputs(candidate),
             backend=self.backend,
             options=", ".join(f"{name}={value!r}" for name, value in _chosen(self.options).items()),
             constants=f"{{{constants}}}",
             limits=_limits(candidate),
         )
+
+
+def _stored(candidate: Candidate) -> tuple[Graph, ...]:
+    """The graph, and the one for whose inputs a file can hold tensors, where that is another."""
+    graph = sized(candidate).graph
+    return (graph,) if graph is candidate.graph else (candidate.graph, graph)
 
 
 def _limits(candidate: Candidate) -> str:

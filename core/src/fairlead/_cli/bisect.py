@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.text import Text
 
+from fairlead._cli.pairs import given_options, given_sizes
 from fairlead._cli.terminal import JsonOption, err, print_json, show
 from fairlead._models import check_spec
 from fairlead._registry import registry
 from fairlead.errors import ArgumentError
-
-if TYPE_CHECKING:
-    from fairlead.bisection import Bisection
 
 
 def register(app: typer.Typer) -> None:
@@ -32,6 +29,12 @@ def bisect(
     ],
     backend: Annotated[str, typer.Option(help="Name of the backend that fails.", show_default=False)],
     train: Annotated[bool, typer.Option("--train", help="A training step: forward, loss and backward.")] = False,
+    option: Annotated[
+        list[str], typer.Option(metavar="NAME=VALUE", help="An option of the backend; may be repeated.")
+    ] = [],  # noqa: B006 - typer's
+    size: Annotated[
+        list[str], typer.Option(metavar="SYMBOL=N", help="The size of a symbol in a .fir file; may be repeated.")
+    ] = [],  # noqa: B006
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for what is written.")] = Path(),
     seconds: Annotated[float, typer.Option(min=1, help="After which no further graph is tried.")] = 600.0,
     timeout: Annotated[float, typer.Option(min=1, help="Seconds after which a Part hangs.")] = 120.0,
@@ -43,25 +46,25 @@ def bisect(
     and prints what is known.
     """
     check_spec(model)
+    options, sizes = given_options(option), given_sizes(size)
+    if sizes and not model.endswith(".fir"):
+        raise ArgumentError(f"{model} has no symbols", where="fairlead bisect --size", next="name a .fir file")
     registry.wheel(backend)  # raises the error that says what is installed
     if output.exists() and not output.is_dir():
         raise ArgumentError(f"{output} is not a folder", where="fairlead bisect --output", next="name a folder")
     with err.status("loading") as status:
-        found = _found(model, backend, train, (seconds, timeout, output), status.update)
+        from fairlead._bisect import Limits, bisect_file, bisect_model
+        from fairlead._models._load import load
+
+        limits = Limits(seconds, timeout, output)
+        if model.endswith(".fir"):
+            found = bisect_file(Path(model), backend, options, limits, status.update, sizes=sizes)
+        else:
+            loaded = load(model, training=train)
+            found = bisect_model(loaded, backend, options, limits, status.update, training=train)
     if json:
         print_json(found)
     else:
         show(Text(str(found)))
     if found.rung is not None:
         raise typer.Exit(1)
-
-
-def _found(
-    spec: str, backend: str, train: bool, limits: tuple[float, float, Path], note: Callable[[str], None]
-) -> Bisection:
-    from fairlead._bisect import Limits, bisect_file, bisect_model
-    from fairlead._models._load import load
-
-    if spec.endswith(".fir"):
-        return bisect_file(Path(spec), backend, {}, Limits(*limits), note)
-    return bisect_model(load(spec, training=train), backend, {}, Limits(*limits), note, training=train)

@@ -12,9 +12,9 @@ from fairlead._models._model import Dynamic, Model
 from fairlead._torch_types import TORCH_DTYPES
 from fairlead.errors import ArgumentError
 from fairlead.interpret import restride, tensor_of, to_fx
-from fairlead.ir import File, Graph, Input, Role, TensorType, dims, read
+from fairlead.ir import File, Graph, Input, Role, Symbol, TensorType, dims, read
 
-__all__ = ["WEIGHTS", "example_inputs", "given_constants", "load_fir"]
+__all__ = ["WEIGHTS", "check_sizes", "example_inputs", "given_constants", "load_fir"]
 
 WEIGHTS = (Role.parameter, Role.buffer, Role.constant)
 
@@ -44,13 +44,33 @@ def given_constants(file: File, graph: int = 0) -> dict[int, torch.Tensor]:
     return {index: tensor_of(data) for index, data in file.constants(graph).items()}
 
 
-def example_inputs(graph: Graph, given: Mapping[int, torch.Tensor]) -> tuple[Any, ...]:
-    """A value for each input, in the layout that its type says: the given one, or one that is drawn to fit."""
-    sizes = {s.name: min(max(s.lo, SIZE), SIZE if s.hi is None else s.hi) for s in graph.symbols}
+def check_sizes(file: File, where: str, chosen: Mapping[str, int]) -> None:
+    """Raise `ArgumentError` where a size is of no symbol in the file, or none that the symbol may have."""
+    symbols = [s for graph in file.module.graphs for s in graph.symbols]
+    known = ", ".join(sorted({_range(s) for s in symbols})) or "none"
+    for name, size in chosen.items():
+        ranges = [s for s in symbols if s.name == name]
+        if not ranges or any(size < s.lo or (s.hi is not None and size > s.hi) for s in ranges):
+            what = f"{name} cannot be {size}" if ranges else f"there is no symbol {name!r}"
+            raise ArgumentError(what, where=f"{where}, whose symbols are: {known}", next="give one of these a size")
+
+
+def example_inputs(
+    graph: Graph, given: Mapping[int, torch.Tensor], chosen: Mapping[str, int] | None = None
+) -> tuple[Any, ...]:
+    """A value for each input, in the layout that its type says: the given one, or one that is drawn to fit.
+
+    ``chosen`` says what sizes symbols have.
+    """
+    sizes = {s.name: min(max(s.lo, SIZE), SIZE if s.hi is None else s.hi) for s in graph.symbols} | dict(chosen or {})
     return tuple(
         _laid_out(given[index], each, sizes) if index in given else _drawn(each, sizes)
         for index, each in enumerate(graph.inputs)
     )
+
+
+def _range(symbol: Symbol) -> str:
+    return f"{symbol.name} from {symbol.lo}" + ("" if symbol.hi is None else f" to {symbol.hi}")
 
 
 class _Saved(torch.nn.Module):

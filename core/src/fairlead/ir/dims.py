@@ -96,10 +96,10 @@ def product(dims: Iterable[Dim]) -> Dim:
 
 
 def rename(dim: Dim, names: Mapping[str, str]) -> Dim:
-    """The same expression over other symbols.
+    """The same expression over other symbols, or with numbers in the place of some.
 
-    >>> rename("a*b", {"a": "z"})
-    'b*z'
+    >>> rename("a*b", {"a": "z"}), rename("a*b", {"a": "2"})
+    ('b*z', '2*b')
     """
     if isinstance(dim, int):
         return dim
