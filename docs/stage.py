@@ -30,7 +30,18 @@ PAGES = {
 """The files of the site, and where they stand on it; the first pattern that a file fits counts."""
 
 CHAPTERS = {
-    "Use": ["usage", "faq", "production", "accuracy", "distributed", "tools", "bisect", "errors", "stability"],
+    "Use": [
+        "usage",
+        "faq",
+        "production",
+        "memory",
+        "accuracy",
+        "distributed",
+        "tools",
+        "bisect",
+        "errors",
+        "stability",
+    ],
     "Build": ["architecture", "backends", "conformance", "ir", "ops/index", "interpreters", "glossary"],
     "Measured": ["results/compare-cpu", "The same on a Xeon <results/compare-cpu-xeon>", "results/*"],
     "Wheels": ["wheels/*"],

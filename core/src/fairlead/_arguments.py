@@ -24,6 +24,7 @@ def request_of(
     verify: Verify | None = None,
     rng: Rng | None = None,
     precision: Precision | None = None,
+    share_weights: bool = False,
 ) -> Request:
     """The request that the arguments make; all but ``mode`` may also be in ``options``.
 
@@ -42,9 +43,18 @@ def request_of(
     drawn = _rng(rest.pop("rng", rng))
     if rest.get("precision") in ("highest", "high", "medium"):
         precision = rest.pop("precision")
+    shared = _share_weights(rest.pop("share_weights", share_weights))
     by_device = {} if given else _defaults.by_device()
     return Request(
-        named, _with_mode(named, mode, rest), fallback, budget, by_device, verified, drawn, _precision(precision)
+        named,
+        _with_mode(named, mode, rest),
+        fallback,
+        budget,
+        by_device,
+        verified,
+        drawn,
+        _precision(precision),
+        shared,
     )
 
 
@@ -93,6 +103,12 @@ def _precision(value: object) -> Precision | None:
         case None | "highest" | "high" | "medium":
             return value
     raise _argument(f"precision is {value!r}", 'pass "highest", "high" or "medium", or leave it out')
+
+
+def _share_weights(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise _argument(f"share_weights is {value!r}", "pass True where no backend may hold weights of its own, or False")
 
 
 def _with_mode(name: str, mode: str | None, options: dict[str, Any]) -> dict[str, Any]:

@@ -49,7 +49,7 @@ class Request(msgspec.Struct, frozen=True):
     number. ``by_device``: the backends for types of devices, where the caller named none; `on` chooses. ``verify``:
     which calls are compared with torch; None is none of them. ``rng``: ``"eager"`` has torch draw all random numbers;
     None leaves them to backends that draw themselves. ``precision``: the least that is accepted of float32; None
-    is what backends do by default, and what torch is set to.
+    is what backends do by default, and what torch is set to. ``share_weights``: no backend is offered weights to hold.
     """
 
     backend: str
@@ -60,6 +60,7 @@ class Request(msgspec.Struct, frozen=True):
     verify: Verify | None = None
     rng: Rng | None = None
     precision: Precision | None = None
+    share_weights: bool = False
 
     def on(self, graph: Graph) -> Request:
         """The request for a graph. Where its tensors are on several devices, that beside the CPU decides."""
@@ -220,7 +221,8 @@ class _Build:
 
         They are weights of an inference graph that the graph itself does not write.
         """
-        if self.kind is not Kind.inference or not self.backend.capabilities.bakes_constants:
+        bakes = self.backend.capabilities.bakes_constants and not self.request.share_weights
+        if self.kind is not Kind.inference or not bakes:
             return ()
         written = {o.target for o in self.graph.outputs}
         return tuple(

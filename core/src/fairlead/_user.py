@@ -49,6 +49,7 @@ def compile(
     verify: Verify | None = ...,
     rng: Rng | None = ...,
     precision: Precision | None = ...,
+    share_weights: bool = ...,
 ) -> F: ...
 
 
@@ -68,6 +69,7 @@ def compile(
     verify: Verify | None = ...,
     rng: Rng | None = ...,
     precision: Precision | None = ...,
+    share_weights: bool = ...,
 ) -> Callable[[F], F]: ...
 
 
@@ -86,6 +88,7 @@ def compile(
     verify: Verify | None = None,
     rng: Rng | None = None,
     precision: Precision | None = None,
+    share_weights: bool = False,
 ) -> Any:
     """Compile a module, a function or a program of ``torch.export`` with a backend by name; a call or a decorator.
 
@@ -102,6 +105,8 @@ def compile(
     the generator's state after a call; a backend that draws random numbers itself leaves them to torch.
     ``precision``: the least that is accepted of float32, with one meaning on every backend, which
     `fairlead.backend.Precision` has; left out, backends compute in float32 and torch's kernels as torch is set.
+    ``share_weights``: backends read weights at each call where torch has them, instead of holding them packed for their
+    kernels, which is faster and takes their memory again.
 
     The result has an attribute ``fairlead``, a `fairlead.Handle`: ``placement`` says which node went where and why, and
     ``refresh()`` reads weights anew that were changed behind autograd's back (``p.data.copy_(...)``). A deep copy of a
@@ -131,10 +136,12 @@ def compile(
             verify=verify,
             rng=rng,
             precision=precision,
+            share_weights=share_weights,
         )
     if isinstance(model, torch.export.ExportedProgram):
         model = model.module()
-    target = DynamoBackend(request_of(backend, mode, options or {}, fallback, max_fallback, verify, rng, precision))
+    request = request_of(backend, mode, options or {}, fallback, max_fallback, verify, rng, precision, share_weights)
+    target = DynamoBackend(request)
     target.session.check()
     if disable or _settings.disabled():
         return model

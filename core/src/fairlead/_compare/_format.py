@@ -62,6 +62,7 @@ CELLS = (
     "graphs",
     "breaks",
     "peak, MiB",
+    "held, MiB",
 )
 """The headings of `cells`."""
 
@@ -82,6 +83,7 @@ def cells(row: Row) -> tuple[str, ...]:
         _graphs(where),
         str(where.breaks) if where and where.graphs else DASH,
         DASH if row.memory is None else f"{row.memory.peak:.0f}",
+        DASH if row.memory is None else f"{row.memory.held:.0f}",
     )
 
 

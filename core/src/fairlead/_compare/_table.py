@@ -14,7 +14,7 @@ from fairlead._compare._format import CELLS, busy, cells, declines, problem, spe
 
 __all__ = ["tables"]
 
-EXPENDABLE = ("breaks", "graphs", "peak, MiB", "CPU, s", "eager's", "native")
+EXPENDABLE = ("breaks", "graphs", "held, MiB", "peak, MiB", "CPU, s", "eager's", "native")
 """The columns that a narrow terminal does without, in this order; the JSON and the HTML have them all."""
 
 STYLES = {Status.ok: "green", Status.not_ready: "yellow"}
