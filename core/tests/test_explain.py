@@ -39,6 +39,15 @@ def inner(x: torch.Tensor) -> torch.Tensor:
     return x * len(x.tolist())
 
 
+def arrays(x: torch.Tensor) -> torch.Tensor:
+    y = x.numpy() * 2
+    if y.sum() > 0:
+        y = y + 1
+    if y.max() > 0:
+        y = y * 2
+    return torch.from_numpy(y)
+
+
 def whole(x: torch.Tensor) -> torch.Tensor:
     return (x @ x.T).softmax(-1)
 
@@ -49,7 +58,7 @@ def explained() -> Callable[..., Explanation]:
     return lambda model, *args, **more: fairlead.explain(model, backend="eager", **more)(*args)
 
 
-@pytest.mark.parametrize("model", [prints, branches, lists, whole])
+@pytest.mark.parametrize("model", [prints, branches, lists, arrays, whole])
 def test_every_break_that_torch_names_is_named(explained: Callable[..., Explanation], model: Any) -> None:
     x = torch.ones(3, 3)
     found = explained(model, x)

@@ -55,13 +55,9 @@ def explain(
             watch.graph(gm)
             return target(gm, inputs, **given)
 
-        compiled: Any = torch.compile(
-            model,
-            backend=watched,
-            fullgraph=fullgraph,
-            dynamic=dynamic,
-            options={"guard_filter_fn": watch.guards},
-        )
+        # What torch.compile calls, which itself cannot be asked for the guards.
+        compile_ = torch._dynamo.optimize(watched, nopython=fullgraph, guard_export_fn=watch.guards, dynamic=dynamic)
+        compiled: Any = compile_(model)
         moment, began = time.time(), time.perf_counter()
         with accounted() as account, without_limits():  # past which Dynamo would show nothing
             result = compiled(*args, **kwargs)

@@ -1,7 +1,9 @@
 """What Dynamo tells of its own work: breaks, guards, recompilations and times. Checked on torch 2.8, 2.13 and 2.15.
 
 Read are the reason that a graph ended for (``GraphModule.compile_subgraph_reason``), the metrics that Dynamo keeps of
-every frame (``torch._dynamo.utils.get_compilation_metrics``) and the entries that it shows to a ``guard_filter_fn``.
+every frame (``torch._dynamo.utils.get_compilation_metrics``) and the guards that it gives a ``guard_export_fn``. A
+``guard_filter_fn`` would be public, but with one torch makes guards twice and then compares what they are about, which
+is an error for arrays of NumPy that a break leaves.
 """
 
 from __future__ import annotations
@@ -10,12 +12,13 @@ import contextlib
 import linecache
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch._dynamo import output_graph, utils
 from torch._dynamo.callback import callback_handler
+from torch._dynamo.guards import strip_local_scope
 from torch._guards import CompileContext
 
 from fairlead import _hook_calls
@@ -42,10 +45,10 @@ _OWN_WORDS = {
 
 
 class _Graph(NamedTuple):
-    """A graph as Dynamo handed it over: its ops, and in Dynamo's words why it ended, unless its function did."""
+    """A graph as Dynamo handed it over: its ops, and Dynamo's reason why it ended, unless its function did."""
 
     ops: dict[str, int] = {}
-    ended: str = ""
+    ended: Any = None
 
 
 def _break(text: str, stack: Sequence[Line]) -> Break:
@@ -81,7 +84,7 @@ class Account(NamedTuple):
 
 
 class Watch:
-    """Takes note of graphs and guards while a program is compiled; `frames` then puts all together."""
+    """Takes note of graphs and their guards while a program is compiled; `frames` then puts all together."""
 
     def __init__(self) -> None:
         self._graphs: dict[str, _Graph] = {}
@@ -91,13 +94,12 @@ class Watch:
         """To be called with each graph, before it is compiled."""
         called = (n for n in gm.graph.nodes if n.op in ("call_function", "call_method", "call_module"))
         reason: Any = getattr(gm, "compile_subgraph_reason", None)
-        ended = reason.reason if reason is not None and reason.graph_break else ""
+        ended = reason if reason is not None and reason.graph_break else None
         self._graphs[_current_frame()] = _Graph(dict(Counter(map(_name, called)).most_common()), ended)
 
-    def guards(self, entries: Sequence[Any]) -> list[bool]:
-        """To be given to torch as ``guard_filter_fn``; keeps every guard."""
-        self._guards[_current_frame()] = tuple(map(_guard, entries))
-        return [True] * len(entries)
+    def guards(self, guards: Iterable[Any]) -> None:
+        """To be given to torch as ``guard_export_fn``."""
+        self._guards[_current_frame()] = tuple(_guard(g) for g in sorted(guards, key=lambda g: g.sort_key()))
 
     def frames(self, account: Account) -> tuple[Frame, ...]:
         """Every frame that Dynamo took up, in that order."""
@@ -108,8 +110,7 @@ class Watch:
         number = str(metrics.compile_id)
         graph = self._graphs.get(number, _Graph())
         at = Line(metrics.co_filename, metrics.co_firstlineno, _function(metrics.co_name))
-        noted = [graph.ended] if graph.ops else sorted(metrics.restart_reasons or ()) or [metrics.fail_reason]
-        breaks = tuple(_break(text, _stack(text, reasons) or [at]) for text in noted if text)
+        breaks = tuple(_break(text, stack or [at]) for text, stack in _noted(graph, metrics, reasons) if text)
         return Frame(
             number,
             at,
@@ -144,6 +145,16 @@ def _reasons() -> list[Any]:
     return getattr(output_graph, "graph_break_reasons", [])
 
 
+def _noted(graph: _Graph, metrics: Any, reasons: list[Any]) -> Iterator[tuple[str, list[Line]]]:
+    """Why a frame broke, in Dynamo's words, and the lines where."""
+    if graph.ended is not None:
+        reasons[:] = [reason for reason in reasons if reason is not graph.ended]
+        yield graph.ended.reason, [_line(s) for s in graph.ended.user_stack]
+    elif not graph.ops:
+        for text in sorted(metrics.restart_reasons or ()) or [metrics.fail_reason]:
+            yield text, _stack(text, reasons)
+
+
 def _stack(text: str, reasons: list[Any]) -> list[Line]:
     """The lines that the first of the reasons with this text names; taken out, so that the next frame has the next."""
     for index, reason in enumerate(reasons):
@@ -162,11 +173,10 @@ def _name(node: torch.fx.Node) -> str:
     return torch.typename(node.target) if not isinstance(node.target, torch._ops.OpOverload) else str(node.target)
 
 
-def _guard(entry: Any) -> Guard:
-    guard = entry.orig_guard
+def _guard(guard: Any) -> Guard:
     stack = list(guard.user_stack or ())
     checks = tuple(c for c in guard.code_list or () if not c.startswith("hasattr("))
-    return Guard(entry.guard_type, entry.name, checks, _line(stack[-1]) if stack else None)
+    return Guard(guard.create_fn_name(), strip_local_scope(guard.name), checks, _line(stack[-1]) if stack else None)
 
 
 def _line(summary: Any) -> Line:
