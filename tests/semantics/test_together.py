@@ -17,17 +17,23 @@ _FORKED = """
 import os, sys, torch, fairlead
 from tests.semantics.nets import Mlp
 
-model, x = Mlp().eval(), torch.randn(3, 8)
-compiled = [fairlead.compile(model, backend=name) for name in sys.argv[1:]]
+torch.set_num_threads(2)
+model, x = Mlp(256).eval(), torch.randn(400, 256)  # enough for both threads
+
+def programs():
+    return [fairlead.compile(model, backend=name, fallback="eager") for name in sys.argv[1:]]
+
+def right(programs):
+    return [torch.allclose(program(x), expected, atol=1e-5) for program in programs]
+
 with torch.no_grad():
-    expected = model(x)
-    right = lambda: [torch.allclose(program(x), expected, atol=1e-5) for program in compiled]
-    found = right()
-    torch.set_num_threads(1)  # those of torch do not come along either
+    expected, known = model(x), programs()
+    found = right(known)
     child = os.fork()
     if not child:
-        os._exit(0 if all(right()) else 1)
-    print(all(found), os.waitpid(child, 0)[1], all(right()))
+        torch.set_num_threads(1)  # those of torch did not come along: without this its own kernels wait for them
+        os._exit(0 if all(right(known)) and all(right(programs())) else 1)
+    print(all(found), os.waitpid(child, 0)[1], all(right(known)))
 """
 
 
@@ -55,7 +61,28 @@ def test_every_backend_runs_the_same_model_from_several_threads_at_once() -> Non
     assert [name for name, run in compiled.items() if run.fairlead.placement.declines] == []
 
 
-def test_a_forked_child_gets_right_results_and_its_parent_too() -> None:
+def test_several_backends_compile_at_once_in_several_threads() -> None:
+    models = {name: Mlp().eval() for name in BACKENDS}
+    together, wrong = threading.Barrier(len(models)), []
+
+    def work(name: str, model: Mlp) -> None:
+        program = fairlead.compile(model, backend=name, max_fallback=0)
+        x = torch.randn(3, 8)
+        together.wait(timeout=60)
+        with torch.no_grad():
+            if not torch.allclose(program(x), model(x), atol=1e-5):
+                wrong.append(name)
+
+    threads = [threading.Thread(target=work, args=item, daemon=True) for item in models.items()]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=120)
+    assert [name for name, thread in zip(models, threads, strict=True) if thread.is_alive()] == []
+    assert wrong == []
+
+
+def test_a_forked_child_calls_and_compiles_and_its_parent_goes_on() -> None:
     command = [sys.executable, "-W", "ignore", "-c", _FORKED, *BACKENDS]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120, cwd=REPOSITORY)
     assert done.stdout.split() == ["True", "0", "True"]

@@ -128,3 +128,8 @@ def test_a_forked_child_does_not_wait_for_threads_of_its_parent(monkeypatch: pyt
     monkeypatch.setattr("os.getpid", lambda: -1)
     torch.testing.assert_close(run([x_])[0], x_ * x_)
     assert run._program is not threaded  # type: ignore[attr-defined]
+    torch.set_num_threads(2)
+    try:
+        assert _compiled(b, options=TVMOptions())._threads == 1  # type: ignore[attr-defined]
+    finally:
+        torch.set_num_threads(before)

@@ -21,6 +21,10 @@ from fairlead_tvm._rules import wanted
 __all__ = ["TvmExecutable"]
 
 
+_STARTED_IN = os.getpid()
+"""The process that may have TVM's threads, of which a child has none: whoever needs this module goes on to use them."""
+
+
 class TvmExecutable:
     """A graph as TVM's program. ``baked`` are the inputs whose tensors it holds; ``stored`` is what `dump` gave."""
 
@@ -36,9 +40,9 @@ class TvmExecutable:
         self.baked = frozenset(constants)
         self._graph = graph
         self._layouts = input_layouts(graph, self.baked, wanted)
-        self._threads = 1 if options.threads == "one" else torch.get_num_threads()
+        self._threads = 1 if options.threads == "one" or _is_forked() else torch.get_num_threads()
         self._program = _compiled(graph, self._layouts, self._threads) if stored is None else loaded(stored)
-        self._process, self._lock = os.getpid(), threading.Lock()
+        self._lock = threading.Lock()
         self._names = tuple(size_names(graph))
         place = {index: at for at, index in enumerate(i for i in range(len(graph.inputs)) if i not in self.baked)}
         self._sources = tuple((place[i], d) for i, d in size_names(graph).values())
@@ -83,7 +87,7 @@ class TvmExecutable:
 
     def _main(self) -> Callable[..., Sequence[Any]]:
         """This thread's own machine: a machine has one stack."""
-        if self._threads > 1 and self._process != os.getpid():
+        if self._threads > 1 and _is_forked():
             self._compile_for_one_thread()
         found: Callable[..., Sequence[Any]] | None = getattr(self._local, "main", None)
         if found is None:
@@ -93,9 +97,13 @@ class TvmExecutable:
     def _compile_for_one_thread(self) -> None:
         """In a child that was forked: TVM's threads stayed with the parent, and a call would wait for them."""
         with self._lock:
-            if self._process != os.getpid():
+            if self._threads > 1:
                 self._program = _compiled(self._graph, self._layouts, 1)
-                self._threads, self._process, self._local = 1, os.getpid(), threading.local()
+                self._local, self._threads = threading.local(), 1
+
+
+def _is_forked() -> bool:
+    return os.getpid() != _STARTED_IN
 
 
 def _compiled(graph: Graph, layouts: Mapping[int, Any], threads: int) -> Stored:
