@@ -99,7 +99,7 @@ def test_first_is_so_for_each_set_of_sizes_and_until_it_agrees() -> None:
     compiled = fairlead.compile(_program, backend="faulty", dynamic=True, verify="first")
     compiled(torch.ones(4))
     for _ in range(2):
-        with pytest.raises(AccuracyError):
+        with pytest.raises(AccuracyError, match=r"\.fir --backend faulty --size \w+=5`"):
             compiled(torch.ones(5))
     compiled(torch.ones(5))
 

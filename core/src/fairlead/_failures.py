@@ -94,7 +94,8 @@ def _bisecting(graph: Graph, backend: str, inputs: Sequence[Any]) -> str:
     path = _file(f"{backend}-{graph.name}", graph, _fitting(graph, inputs), "inline")
     if path is None:
         return f"`fairlead bisect MODEL --backend {backend}` finds the smallest graph that shows it"
-    return f"`fairlead bisect {path} --backend {backend}` finds the smallest graph that shows it"
+    sizes = "".join(f" --size {symbol.name}={symbol.read(inputs)}" for symbol in graph.symbols)
+    return f"`fairlead bisect {path} --backend {backend}{sizes}` finds the smallest graph that shows it"
 
 
 def _fitting(graph: Graph, inputs: Sequence[Any]) -> dict[int, torch.Tensor]:

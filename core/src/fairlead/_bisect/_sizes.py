@@ -16,11 +16,7 @@ def sized(candidate: Candidate) -> Candidate:
     """The same on the same inputs, for these sizes alone; itself where it has no symbols."""
     if not candidate.graph.symbols:
         return candidate
-    sizes: dict[str, str] = {}
-    for symbol in candidate.graph.symbols:
-        index, axis = symbol.source
-        value = candidate.inputs[index]
-        sizes[symbol.name] = str(value if axis is None else value.shape[axis])
+    sizes = {symbol.name: str(symbol.read(candidate.inputs)) for symbol in candidate.graph.symbols}
     graph = _Sizes(sizes).graph(candidate.graph)
     return candidate._replace(graph=msgspec.structs.replace(graph, name=f"{graph.name}_sized", symbols=()))
 

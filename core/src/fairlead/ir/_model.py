@@ -7,8 +7,8 @@ reading a large file went there.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TypeAlias
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -142,6 +142,16 @@ class Symbol(msgspec.Struct, frozen=True, gc=False):
     lo: int
     hi: int | None
     source: tuple[int, int | None]
+
+    def read(self, inputs: Sequence[Any]) -> int:
+        """What it is in a call with these inputs: tensors, of torch or others, and integers.
+
+        >>> Symbol("s0", 1, None, (0, None)).read([6])
+        6
+        """
+        index, axis = self.source
+        value: int = inputs[index] if axis is None else inputs[index].shape[axis]
+        return value
 
 
 class Kind(enum.StrEnum):
