@@ -2,40 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch.distributed
 
+from tests.distributed.launch import said, torchrun
+
 pytestmark = pytest.mark.skipif(not torch.distributed.is_available(), reason="this torch has no torch.distributed")
-
-ROOT = Path(__file__).parents[2]
-
-
-def torchrun(module: str, *args: str, processes: int = 2) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
-    return subprocess.run(
-        [*command, "-m", f"tests.distributed.{module}", *args],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
 
 
 def results(kind: str, *backends: str, processes: int, device: str = "cpu") -> list[dict[str, Any]]:
     """What each rank says of each backend, once all are there and agree with the eager run."""
     where = ["--cuda"] if device == "cuda" else []
-    done = torchrun("training", kind, *where, *backends, processes=processes)
-    assert done.returncode == 0, done.stderr
-    lines = [line.removeprefix("result ") for line in done.stdout.splitlines() if line.startswith("result ")]
-    found = [json.loads(line) for line in lines]
+    found = said(torchrun("training", kind, *where, *backends, processes=processes))
     assert sorted((f["backend"], f["rank"]) for f in found) == sorted(
         (b, r) for b in backends for r in range(processes)
     )

@@ -7,7 +7,6 @@ backend, beside the same run in eager mode.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import sys
 from collections.abc import Callable
@@ -21,6 +20,7 @@ from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
 
 import fairlead
+from tests.distributed.launch import say
 
 STEPS = 50
 
@@ -128,17 +128,18 @@ def main() -> None:
             return fairlead.compile(model, backend=backend)
 
         losses, run = curve(kind, compiled)
-        shown = {
-            "backend": backend,
-            "rank": dist.get_rank(),
-            "loss": max(abs(a - b) / b for a, b in zip(losses, right, strict=True)),
-            "learned": right[-1] / right[0],
-            "gradients": max(furthest(accumulated(kind, compiled, other=o), r) for o, r in gradients.items()),
-            "graphs": [graph.kind.value for graph in run.fairlead.placement.graphs],
-            "recompilations": [str(each) for each in run.fairlead.recompilations],
-            "declined": sum(graph.total - graph.native for graph in run.fairlead.placement.graphs),
-        }
-        sys.stdout.write(f"result {json.dumps(shown)}\n")  # at once: ranks share it, unbuffered
+        say(
+            {
+                "backend": backend,
+                "rank": dist.get_rank(),
+                "loss": max(abs(a - b) / b for a, b in zip(losses, right, strict=True)),
+                "learned": right[-1] / right[0],
+                "gradients": max(furthest(accumulated(kind, compiled, other=o), r) for o, r in gradients.items()),
+                "graphs": [graph.kind.value for graph in run.fairlead.placement.graphs],
+                "recompilations": [str(each) for each in run.fairlead.recompilations],
+                "declined": sum(graph.total - graph.native for graph in run.fairlead.placement.graphs),
+            }
+        )
     dist.destroy_process_group()
 
 

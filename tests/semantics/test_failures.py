@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 import torch
+import torch.distributed as dist
+from torch.distributed._functional_collectives import all_reduce
 from torch.nn.attention.flex_attention import flex_attention
 
 import fairlead
@@ -143,6 +145,17 @@ def test_a_backend_that_raises_on_the_third_call(caplog: pytest.LogCaptureFixtur
     (graph,) = lenient.fairlead.placement.graphs
     assert graph.parts[0].backend == "eager"
     assert "faulty failed while running: OSError: device lost" in graph.parts[0].note
+
+
+def test_a_part_that_has_communicated_is_not_run_again() -> None:
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    registry.register(Faulty(on_run=lambda call, out: _raise(OSError("device lost"))))
+    try:
+        total = fairlead.compile(lambda x: all_reduce(x.sin(), "sum", dist.group.WORLD), backend="faulty")
+        with pytest.raises(RunError, match="raised OSError: device lost while running 3 nodes"):
+            total(torch.randn(4))
+    finally:
+        dist.destroy_process_group()
 
 
 def test_out_of_memory_keeps_its_type_and_says_what_was_running() -> None:

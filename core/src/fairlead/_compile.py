@@ -18,11 +18,12 @@ from fairlead._registry import registry
 from fairlead._stages import Stage
 from fairlead._verified import Subject, VerifiedProgram, Verify
 from fairlead.backend import Backend, Executable, Options, Precision, Selective, Support
-from fairlead.errors import FairleadError, NotCompiledError, PluginError, RegistryError
+from fairlead.errors import CompileError, FairleadError, NotCompiledError, PluginError, RegistryError
 from fairlead.explanation import Recompilation
 from fairlead.ir import Graph, Kind, Node, Role, TensorType, Value, verify
 from fairlead.partition import DRAWS, Assignment, Part, assign, split, verdict
 from fairlead.passes import (
+    communicates,
     decompose,
     eliminate_common_subexpressions,
     fold_constants,
@@ -332,7 +333,9 @@ class _Build:
             raise error
         failure = error if isinstance(error, FairleadError) else run_error(part, error)
         after = self._after(part.backend)
-        if part.backend == DRAWS or after is None:
+        # other processes have had their part of what this one has communicated, and wait for what comes after it
+        communicated = not isinstance(error, CompileError) and any(map(communicates, part.graph.nodes))
+        if part.backend == DRAWS or after is None or communicated:
             raise failure from error
         _log.warning("%s\ncontinuing with %r", failure, after)
         return self._cascade(part, {}, after, f"{part.backend} failed while running: {_first_line(error)}")

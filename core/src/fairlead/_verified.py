@@ -19,7 +19,7 @@ from fairlead.backend import Precision
 from fairlead.interpret import in_clean_thread
 from fairlead.ir import Graph, TensorType
 from fairlead.partition import DRAWS, Part
-from fairlead.passes import draws
+from fairlead.passes import communicates, draws
 
 _log = logging.getLogger("fairlead.verify")
 
@@ -58,7 +58,7 @@ class VerifiedProgram(PreciseProgram):
         self._calls = itertools.count()
         self._agreed: weakref.WeakKeyDictionary[Binding, set[tuple[int, ...]]] = weakref.WeakKeyDictionary()
         self._generators = _generators(subject.graph) if any(map(draws, subject.graph.nodes)) else ()
-        self._exchanges = any(n.op.startswith("_c10d_functional.") for n in subject.graph.walk())
+        self._exchanges = any(map(communicates, subject.graph.nodes))
         self._said: set[str] = set()
 
     def _run(self, binding: Binding, steps: Sequence[Step], registers: list[Any]) -> None:

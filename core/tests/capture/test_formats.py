@@ -1,18 +1,15 @@
-"""Complex numbers, small floats, packed weights and collectives are captured as they are."""
+"""Complex numbers, small floats and packed weights are captured as they are."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 import torch
-import torch.distributed as dist
-import torch.distributed._functional_collectives as collectives
 from torch import Tensor
 
 import fairlead
-from fairlead.ir import Builder, DType, Graph, TensorType, fingerprint
+from fairlead.ir import DType, Graph
 
 from .conftest import Compile
 
@@ -125,39 +122,3 @@ def test_small_floats_have_types(program: Compile) -> None:
     assert torch.equal(back, x.to(F8).float())
     assert torch.equal(small.view(torch.uint8), x.to(torch.float8_e5m2).view(torch.uint8))
     assert {v.tensor.dtype for v in run.graph.output_values()} == {DType.f32, DType.f8e5m2}
-
-
-@pytest.fixture
-def group() -> Iterator[Any]:
-    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
-    yield dist.group.WORLD
-    dist.destroy_process_group()
-
-
-def test_collectives_are_nodes_that_name_their_group(program: Compile, group: Any) -> None:
-    def gathered(x: Tensor) -> Tensor:
-        total = collectives.all_reduce(x * 2, "sum", group)
-        return collectives.reduce_scatter_tensor(collectives.all_gather_tensor(total, 0, group), "sum", 0, group) + 1
-
-    run = program(gathered)
-    assert run(torch.ones(4)).tolist() == [3.0] * 4
-    called = [n for n in run.graph.nodes if n.op.startswith("_c10d_functional.")]
-    assert [n.op.split(".")[1] for n in called if n.op != "_c10d_functional.wait_tensor.default"] == [
-        "all_reduce",
-        "all_gather_into_tensor",
-        "reduce_scatter_tensor",
-    ]
-    assert called[0].args[1:] == ("sum", group.group_name)
-
-
-def test_ranks_whose_groups_have_other_names_have_the_same_graph() -> None:
-    def graph(*groups: str) -> Graph:
-        builder = Builder()
-        x = builder.input(TensorType(DType.f32, (4,)))
-        for name in groups:
-            x = builder.op("_c10d_functional.all_reduce.default", x, "sum", name, to=x.type)
-        builder.output(x)
-        return builder.graph()
-
-    assert fingerprint(graph("1", "2", "1")) == fingerprint(graph("7", "3", "7"))
-    assert fingerprint(graph("1", "2", "1")) != fingerprint(graph("1", "2", "2"))

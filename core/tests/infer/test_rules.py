@@ -242,6 +242,7 @@ COLLECTIVE: list[Case] = [
     ("_c10d_functional.reduce_scatter_tensor.default", ("f32[8, 3]", "sum", 4, "0"), "f32[2, 3]"),
     ("_c10d_functional.all_reduce_coalesced.default", (["f32[2]", "f16[]"], "sum", "0"), "f32[2], f16[]"),
     ("_c10d_functional.all_to_all_single.default", ("f32[4, 2]", [1, 2], [2, 2], "0"), "f32[3, 2]"),
+    ("_dtensor.shard_dim_alltoall.default", ("f32[b, 8, 3]", 0, 1, "0@4"), "f32[4*b, 2, 3]"),
 ]
 
 REST: list[Case] = [

@@ -51,6 +51,20 @@ def test_a_check_stays_and_what_it_looks_at() -> None:
     assert remove_dead_nodes(graph) == graph
 
 
+def test_communication_stays_although_nothing_uses_what_it_gives() -> None:
+    b = Builder()
+    total = b("_c10d_functional.all_reduce.default", neg(b, b.input(f32(2))), "sum", "0@2", to=f32(2))
+    b("_c10d_functional.wait_tensor.default", total, to=f32(2))
+    assert nodes_of(remove_dead_nodes(b.graph(None))) == text(
+        """
+        %1 = aten.neg.default(%0) : f32[2]
+        %2 = _c10d_functional.all_reduce.default(%1, "sum", "0@2") : f32[2]
+        _ = _c10d_functional.wait_tensor.default(%2) : _
+        out none user
+        """
+    )
+
+
 def test_a_graph_without_dead_nodes_is_itself() -> None:
     b = Builder()
     graph = b.graph(neg(b, b.input(f32(2))))

@@ -16,7 +16,9 @@ from fairlead._capture import _torch
 from fairlead._capture._corrections import correct_types
 from fairlead._capture._fx import graph_of
 from fairlead._capture._lazy_bits import may_be_lazy, resolving
+from fairlead._capture._objects import Bypass, bypass
 from fairlead._capture._order import Arrangement, arranged
+from fairlead._capture._subclasses import gradient_places, pieces
 from fairlead._capture._torch import InputSource, input_sources
 from fairlead._capture._types import Uncapturable
 from fairlead._stages import Stage
@@ -68,29 +70,42 @@ def capture(gm: torch.fx.GraphModule, inputs: Sequence[Any], sink: Sink) -> Call
 class _Capture:
     def __init__(self, gm: torch.fx.GraphModule, inputs: Sequence[Any], sink: Sink) -> None:
         self._sink = sink
-        self._inputs = tuple(inputs)
-        self._roles = tuple((Role(s.kind), s.name) if s.kind else (Role.user, s.name) for s in input_sources(gm))
-        self._versioned = frozenset(i for i, x in enumerate(inputs) if isinstance(x, torch.Tensor) and _has_version(x))
+        given = [list(pieces(x, s)) for x, s in zip(inputs, input_sources(gm), strict=True)]
+        self._counts = tuple(map(len, given))
+        self._inputs = tuple(x for each in given for x, _ in each)
+        self._roles = tuple((Role(s.kind) if s.kind else Role.user, s.name) for each in given for _, s in each)
+        whole = [x for x, each in zip(inputs, given, strict=True) for _ in each]
+        # writes to a tensor that is made of others do not count as writes to those
+        self._versioned = frozenset(i for i, x in enumerate(self._inputs) if x is whole[i] and _has_version(x))
         self._saved_roles: dict[str, tuple[Role, str]] = {}
         self._saved: dict[str, int] = {}
         self._forward: tuple[int, ...] = ()
+        self._given: tuple[int, ...] = ()
 
     def inference(self, gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[[list[Any]], Any]:
-        return self._compile(gm, Kind.inference, self._given_roles(inputs))
+        return self._compile(bypass(gm), Kind.inference, self._given_roles(inputs))
 
     def forward(self, gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[[list[Any]], Any]:
         roles = self._given_roles(inputs)
         self._saved_roles = dict(zip(_placeholders(gm), roles, strict=False))
-        return self._compile(gm, Kind.forward, roles)
+        around = bypass(gm)
+        self._given = around.inputs
+        if not roles:
+            self._counts = (1,) * len(inputs)
+        return self._compile(around, Kind.forward, roles)
 
     def backward(self, gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[[list[Any]], Any]:
+        gradients: Any = gm.graph.output_node().args[0]
+        places = gradient_places(tuple(gradients), self._counts)
+        around = bypass(gm, None if places is None else [places[i] for i in self._given])
         first: dict[int, int] = {}
         twins: dict[int, int] = {}
-        for index, name in enumerate(_placeholders(gm)):
+        for index, name in enumerate(_placeholders(around.gm)):
             place = self._saved.get(name)
             if place is not None and first.setdefault(place, index) != index:
                 twins[index] = first[place]
-        return self._compile(gm, Kind.backward, self._backward_roles(gm), twins)
+        roles = self._backward_roles(gm)
+        return self._compile(around, Kind.backward, roles, twins, () if places is None else self._forward)
 
     def _given_roles(self, inputs: Sequence[Any]) -> Sequence[tuple[Role, str]]:
         """The roles of the Dynamo graph's inputs, where AOTAutograd passes just those on, in their order."""
@@ -105,23 +120,29 @@ class _Capture:
         ]
 
     def _compile(
-        self, gm: torch.fx.GraphModule, kind: Kind, roles: Sequence[tuple[Role, str]], twins: Mapping[int, int] = {}
+        self,
+        around: Bypass,
+        kind: Kind,
+        roles: Sequence[tuple[Role, str]],
+        twins: Mapping[int, int] = {},
+        forward: Sequence[int] = (),
     ) -> Callable[[list[Any]], Any]:
+        gm = around.gm
         try:
             with _hook_calls.stage(Stage.capture, str(kind)):
-                read = graph_of(gm, str(kind), kind, roles)
-                graph = correct_types(msgspec.structs.replace(read.graph, outputs=_with_roles(read.graph)))
-                fit = arranged(graph, twins, self._forward if kind is Kind.backward else ())
+                read = graph_of(gm, str(kind), kind, [roles[i] for i in around.inputs] if roles else ())
+                graph = correct_types(msgspec.structs.replace(read.graph, outputs=_with_roles(read.graph, around)))
+                fit = arranged(graph, twins, forward)
         except Uncapturable as reason:
-            return self._sink.uncapturable(gm, kind, str(reason))
+            return around.around(self._sink.uncapturable(gm, kind, str(reason)))
         if kind is Kind.forward:
             self._saved, self._forward = _saved(gm, graph, fit), fit.inputs
         versioned = self._versioned if roles else frozenset()
-        moved = frozenset(new for new, old in enumerate(fit.inputs) if old in versioned)
+        moved = frozenset(new for new, old in enumerate(fit.inputs) if around.inputs[old] in versioned)
         constants = dict(zip(range(len(fit.inputs), len(fit.graph.inputs)), read.constants.values(), strict=True))
-        direct = kind is Kind.inference and roles and _torch.passes_through() and not may_be_lazy(gm, graph)
+        direct = kind is Kind.inference and roles and _passes_through(around) and not may_be_lazy(gm, graph)
         run = self._sink.graph(Captured(fit.graph, fit.canonical, constants, moved, fit if direct else None))
-        return resolving(run if fit.is_identity else _fitted(run, fit), gm, graph)
+        return around.around(resolving(run if fit.is_identity else _fitted(run, fit), gm, graph))
 
 
 def _placeholders(gm: torch.fx.GraphModule) -> list[str]:
@@ -152,13 +173,18 @@ def _fitted(run: Callable[[list[Any]], Any], fit: Arrangement) -> Callable[[list
     return fitted
 
 
-def _with_roles(graph: Graph) -> tuple[Output, ...]:
+def _passes_through(around: Bypass) -> bool:
+    return around.is_identity and _torch.passes_through()
+
+
+def _with_roles(graph: Graph, around: Bypass) -> tuple[Output, ...]:
     """The outputs with their roles: mutated inputs first, then what the user gets, then what the backward needs."""
     if graph.kind is Kind.backward:
         return tuple(Output(o.value, Role.gradient) for o in graph.outputs)
     known = _torch.mutations()
     if known is None:
         return graph.outputs
+    known = around.mutations(known)
     outputs: list[Output] = []
     for index, output in enumerate(graph.outputs):
         user = index - len(known.targets)
@@ -171,8 +197,8 @@ def _with_roles(graph: Graph) -> tuple[Output, ...]:
     return tuple(outputs)
 
 
-def _has_version(tensor: torch.Tensor) -> bool:
-    return not tensor.is_inference()
+def _has_version(given: Any) -> bool:
+    return isinstance(given, torch.Tensor) and not given.is_inference()
 
 
 def _alike(traced: Any, given: Any) -> bool:

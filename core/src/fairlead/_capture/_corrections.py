@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from fairlead.ir import Argument, Dim, DimExpr, DType, Graph, Node, TensorType, Value
+from fairlead.passes import WAIT, is_collective
 from fairlead.passes._regions import in_regions
 from fairlead.passes._rewrite import substitute, with_values
 
@@ -39,7 +40,8 @@ def correct_types(graph: Graph) -> Graph:
     A norm of a half-precision input with float32 weights, as under autocast, returns its statistics in float32; the
     fake kernels say half precision (torch 2.8 to 2.13; layer, group and batch norm). Running statistics keep their
     dtype; the fake kernel says float32 (torch 2.13, batch norm). The gradients of a group norm have the sizes of the
-    input and its channels; the fake kernel spells them as groups times channels a group.
+    input and its channels; the fake kernel spells them as groups times channels a group. Collectives fill memory of
+    their own, which is row-major; the fake kernels keep the input's strides. What is not there yet is never copied.
     """
     graph = in_regions(graph, correct_types)
     right = {v.id: Value(v.id, type_) for n in graph.nodes for v, type_ in _right(n) if v.type != type_}
@@ -50,6 +52,8 @@ def _right(node: Node) -> Iterator[tuple[Value, TensorType]]:
     """Values of a node, and the types that they have."""
     for value, dtype in (*((v, DType.f32) for v in _statistics(node)), *_running(node), *_of_regions(node)):
         yield value, msgspec.structs.replace(value.tensor, dtype=dtype)
+    if is_collective(node.op) and node.op != WAIT:
+        yield from ((v, msgspec.structs.replace(v.tensor, strides=None)) for v in node.results if v is not None)
     if node.op == "aten.native_group_norm_backward.default":
         data, channels = node.args[1], node.args[6]
         size: Any = channels.expr if isinstance(channels, DimExpr) else channels

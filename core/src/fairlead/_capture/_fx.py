@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.fx import Node as FxNode
 
+from fairlead._capture._groups import with_group_size
 from fairlead._capture._higher_order import HIGHER_ORDER
 from fairlead._capture._locations import location_of
 from fairlead._capture._memory import read_from_base
@@ -196,7 +197,7 @@ class Reader:
         read = read_from_base(node, given)
         if read is None:
             raise Uncapturable("as_strided of a view of an input")
-        op, args = known.name, tuple(map(self.argument, read))
+        op, args = known.name, with_group_size(known.name, tuple(map(self.argument, read)))
         if op in _PHYSICAL:
             op = _PHYSICAL[op]
             if not isinstance(args[0], Value):

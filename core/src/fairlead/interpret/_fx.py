@@ -11,6 +11,7 @@ import torch
 from fairlead._torch_types import TORCH_DTYPES
 from fairlead.errors import IRFormatError
 from fairlead.interpret._control_flow import call_of
+from fairlead.interpret._groups import torchs_arguments
 from fairlead.interpret._own import OWN
 from fairlead.interpret._sizes import Sizes
 from fairlead.interpret._strides import restride
@@ -28,7 +29,7 @@ from fairlead.ir import (
     row_major,
     symbols_in,
 )
-from fairlead.passes import layout_sensitive
+from fairlead.passes import WAIT, layout_sensitive
 
 
 def to_fx(graph: Graph) -> torch.fx.GraphModule:
@@ -108,8 +109,8 @@ class _Writer:
                 where=f"torch {torch.__version__}; {node.location or 'unknown line'}",
                 next="write one argument for each parameter of the op's signature, defaults included",
             )
-        args = [self._argument(a) for a in node.args]
-        if layout_sensitive(node.op):
+        args = [self._argument(a) for a in torchs_arguments(node)]
+        if layout_sensitive(node.op) and node.op != WAIT:  # a copy of what is not there yet would be of anything
             args = [self._laid_out(a, given) for a, given in zip(args, node.args, strict=True)]
         copies = [copy for index in target.written for copy in self._cloned(args, index)]
         positional = tuple(a for a, name in zip(args, names, strict=True) if name is None)

@@ -22,6 +22,7 @@ from fairlead.ir._builder import Builder
 from fairlead.ir._canonical import fingerprint
 from fairlead.ir._diff import Change, Diff, Difference, diff
 from fairlead.ir._file import File, read, write
+from fairlead.ir._groups import ProcessGroup
 from fairlead.ir._model import (
     IR_VERSION,
     Argument,
@@ -70,6 +71,7 @@ __all__ = [
     "Node",
     "OpUse",
     "Output",
+    "ProcessGroup",
     "Role",
     "ScalarType",
     "StoredTensor",

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import msgspec
 
+from fairlead.ir._groups import ProcessGroup
 from fairlead.ir._model import Argument, Graph, Node, Symbol
 from fairlead.ir._types import ScalarType, TensorType, Type
 from fairlead.ir.dims import Dim, rename
 
-_COLLECTIVE = "_c10d_functional."
+_COLLECTIVES = ("_c10d_functional.", "_dtensor.")
 
 
 class Naming:
@@ -48,10 +49,12 @@ class Naming:
 
     def arguments(self, node: Node) -> tuple[Argument, ...]:
         """The arguments of a node; the last of a collective is the name of its process group."""
-        group = node.args[-1] if node.op.startswith(_COLLECTIVE) and node.args else None
-        if not isinstance(group, str):
+        text = node.args[-1] if node.op.startswith(_COLLECTIVES) and node.args else None
+        if not isinstance(text, str):
             return node.args
-        return *node.args[:-1], self._groups.setdefault(group, str(len(self._groups)))
+        group = ProcessGroup.from_text(text)
+        name = self._groups.setdefault(group.name, str(len(self._groups)))
+        return *node.args[:-1], str(ProcessGroup(name, group.size))
 
     def type(self, type_: Type) -> Type:
         if isinstance(type_, ScalarType):

@@ -2,6 +2,7 @@
 
 from fairlead.passes._canonicalize import canonicalize
 from fairlead.passes._common import eliminate_common_subexpressions
+from fairlead.passes._communication import WAIT, communicates, is_collective
 from fairlead.passes._composites import recognize_composites
 from fairlead.passes._dead import remove_dead_nodes
 from fairlead.passes._decompose import DECOMPOSABLE, decompose
@@ -13,6 +14,7 @@ from fairlead.passes._rewrite import Emitter, Replacement, Rule, by_op, rewrite,
 
 __all__ = [
     "DECOMPOSABLE",
+    "WAIT",
     "Emitter",
     "Evaluate",
     "Folded",
@@ -21,6 +23,7 @@ __all__ = [
     "Rule",
     "by_op",
     "canonicalize",
+    "communicates",
     "decompose",
     "draws",
     "draws_random_numbers",
@@ -28,6 +31,7 @@ __all__ = [
     "fold_constants",
     "fold_tensors",
     "hoist",
+    "is_collective",
     "layout_sensitive",
     "recognize_composites",
     "remove_dead_nodes",

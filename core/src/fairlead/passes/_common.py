@@ -20,8 +20,8 @@ def eliminate_common_subexpressions(graph: Graph) -> Graph:
 
     Before: any graph. After: no two pure nodes have the same op, arguments and types of results, but where both are in
     the memory of outputs, which eager keeps apart, and where one is a view that an output is. Numbers are the same only
-    with the same kind and bits: neither ``1`` and ``1.0`` nor ``0.0`` and ``-0.0`` are. Random numbers, custom ops and
-    control flow are not pure.
+    with the same kind and bits: neither ``1`` and ``1.0`` nor ``0.0`` and ``-0.0`` are. Random numbers, collectives,
+    custom ops and control flow are not pure.
     """
     graph = in_regions(graph, eliminate_common_subexpressions)
     return remove_dead_nodes(_Shared(graph).graph())

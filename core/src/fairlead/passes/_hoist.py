@@ -41,8 +41,8 @@ def hoist(graph: Graph, static: Collection[int]) -> Hoisted | None:
     """Split off the nodes that depend on nothing but the inputs ``static`` (by index); None where there are none.
 
     Before: any graph. After: ``main`` has one more constant input for each hoisted value that it reads. Nothing that
-    is a graph output, random, custom (it may do anything), of a symbolic shape, or cheaper to make than to keep
-    (constants, views) is hoisted.
+    is a graph output, random, a collective, custom (it may do anything), of a symbolic shape, or cheaper to make than
+    to keep (constants, views) is hoisted.
     """
     determined = _determined(graph, static)
     moved = {id(n) for n in determined} - _made_again(graph, determined)

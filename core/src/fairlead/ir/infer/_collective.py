@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fairlead.ir._groups import ProcessGroup
 from fairlead.ir._types import TensorType
 from fairlead.ir.dims import add, mul
 from fairlead.ir.infer._rule import Dims, Results, Rule, require
@@ -71,6 +72,15 @@ def exchanged(
     )
 
 
+def resharded(input: TensorType, gather_dim: int, shard_dim: int, group_name: str) -> Results:  # noqa: A002 - the schema's name
+    """The pieces of all processes put together along one dimension, and a piece along the other."""
+    size = ProcessGroup.from_text(group_name).size
+    require(size is not None, "the group's size is not known")
+    assert size is not None
+    whole = replaced(input.shape, gather_dim, mul(input.shape[gather_dim], size))
+    return with_shape(input, replaced(whole, shard_dim, floordiv(whole[shard_dim], size)))
+
+
 _NAMESPACE = "_c10d_functional"
 
 RULES: dict[str, Rule] = {
@@ -83,4 +93,5 @@ RULES: dict[str, Rule] = {
     f"{_NAMESPACE}.reduce_scatter_tensor.default": scattered,
     f"{_NAMESPACE}.reduce_scatter_tensor_coalesced.default": all_scattered,
     f"{_NAMESPACE}.all_to_all_single.default": exchanged,
+    "_dtensor.shard_dim_alltoall.default": resharded,
 }
