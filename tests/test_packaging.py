@@ -18,6 +18,10 @@ OURS = sorted(name for name in PROJECTS if name != "fairlead-acme")
 PLUGINS = sorted(name for name, folder in PROJECTS.items() if folder.parent.name == "plugins")
 BACKENDS = sorted(PROJECTS.keys() - {"fairlead", "fairlead-onnx", "fairlead-conformance", *PLUGINS})
 
+ON_CPU = sorted(set(BACKENDS) - {"fairlead-acme", "fairlead-cudagraphs", "fairlead-tensorrt"})
+"""Those that a machine without a GPU runs; Acme has a test of its own, without torch."""
+
+SDKS = ("apache-tvm", "jax", "onnx-ir", "onnxruntime", "openvino")
 
 Install = Callable[..., str]
 
@@ -128,3 +132,29 @@ numpy.testing.assert_array_equal(result, numpy.maximum(given @ weight.T, 0))
 def test_a_vendor_s_backend_runs_a_graph_without_torch(install: Install, run: Run) -> None:
     result = run("-c", RUN_ACME, python=install("fairlead", "fairlead-acme"))
     assert (result.returncode, result.stderr) == (0, "")
+
+
+RUN_ALONE = """
+import importlib.metadata, sys, torch, fairlead
+
+name = sys.argv[1]
+assert {info.name for info in fairlead.list_backends()} == {"eager", name}, fairlead.list_backends()
+model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.GELU(), torch.nn.LayerNorm(16)).eval()
+x = torch.randn(3, 8)
+compiled = fairlead.compile(model, backend=name, fallback=())
+with torch.no_grad():
+    torch.testing.assert_close(compiled(x), model(x), rtol=1e-4, atol=1e-5)
+print(*sorted(d.name for d in importlib.metadata.distributions()))
+"""
+
+
+@pytest.mark.parametrize("name", ON_CPU)
+def test_a_backend_compiles_with_core_and_what_its_wheel_depends_on_alone(
+    wheels: dict[str, Path], tmp_path: Path, run: Run, name: str
+) -> None:
+    needed = required(name)
+    python = environment(tmp_path, needed - set(OURS), [wheels[w] for w in {name, *needed} & set(OURS)])
+    quiet = ("-W", "ignore:Failed to initialize NumPy:UserWarning")  # torch, of which NumPy is no dependency
+    result = run(*quiet, "-c", RUN_ALONE, name.removeprefix("fairlead-"), python=python)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert set(result.stdout.split()) & set(SDKS) == needed & set(SDKS)
