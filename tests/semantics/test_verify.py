@@ -183,3 +183,68 @@ def test_torch_compile_takes_it_as_an_option() -> None:
 def test_what_is_no_choice_of_calls_is_an_error(verify: Any) -> None:
     with pytest.raises(ArgumentError, match=r"^FL203: verify is .*\n  from: fairlead.compile\n  next: pass "):
         fairlead.compile(_program, backend="eager", verify=verify)
+
+
+@pytest.mark.parametrize("weights", ["watched", "constant"])
+@pytest.mark.parametrize(("verify", "caught"), [("always", 40), (0.25, 10), ("first", 0), (None, 0)])
+def test_a_frozen_program_is_compared_as_it_was_before(verify: Any, caught: int, weights: Any) -> None:
+    """Also in the calls that pass by guards and AOTAutograd, from the third of a signature on."""
+    wrong = False
+    _off(lambda call: wrong)
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU()).eval()
+    compiled = fairlead.compile(model, backend="faulty", fallback=(), verify=verify)
+    x = torch.rand(3, 4)
+    with torch.no_grad():
+        compiled(x)
+        with fairlead.freeze(compiled, weights=weights) as frozen:
+            for _ in range(4):
+                torch.testing.assert_close(compiled(x), model(x))
+            wrong = True
+            assert sum(_is_caught(compiled, x) for _ in range(40)) in range(caught - 1, caught + 2)
+            wrong = False
+            assert not _is_caught(compiled, x)
+            assert frozen.misses == 0
+
+
+def test_first_is_so_in_a_frozen_program_for_each_set_of_sizes_and_after_a_refresh() -> None:
+    wrong = False
+    _off(lambda call: wrong)
+    model = torch.nn.Linear(4, 4).eval()
+    compiled = fairlead.compile(model, backend="faulty", fallback=(), dynamic=True, verify="first")
+    with torch.no_grad():
+        for rows in (2, 3):
+            compiled(torch.rand(rows, 4))
+        with fairlead.freeze(compiled) as frozen:
+            for _ in range(4):
+                compiled(torch.rand(2, 4))
+            wrong = True
+            assert not _is_caught(compiled, torch.rand(2, 4))
+            assert _is_caught(compiled, torch.rand(5, 4))  # sizes that were not compared yet
+            frozen.refresh()
+            assert _is_caught(compiled, torch.rand(2, 4))
+
+
+def test_random_numbers_of_a_frozen_and_verified_program_are_eagers() -> None:
+    """Comparing repeats the call, and leaves the generator as the call does."""
+    net = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Dropout(0.5))  # draws, in training mode
+    compiled = fairlead.compile(net, backend="onnxrt", fallback="eager", verify="always", rng="eager")
+    x = torch.rand(4, 8)
+    with torch.no_grad():
+        compiled(x)
+        with fairlead.freeze(compiled):
+            for seed in range(5):
+                torch.manual_seed(seed)
+                got, after = compiled(x), torch.get_rng_state()
+                torch.manual_seed(seed)
+                torch.testing.assert_close(got, net(x))
+                assert torch.equal(torch.get_rng_state(), after)
+
+
+def test_a_call_that_nothing_was_compiled_for_is_eagers_and_has_nothing_to_compare() -> None:
+    _off(lambda call: call > 1)
+    compiled = fairlead.compile(_program, backend="faulty", dynamic=False, verify="always")
+    compiled(torch.ones(4))
+    with fairlead.freeze(compiled, miss="eager") as frozen:
+        assert not _is_caught(compiled, torch.ones(5))
+        assert _is_caught(compiled, torch.ones(4))
+        assert frozen.misses == 1
