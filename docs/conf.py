@@ -1,5 +1,7 @@
 """Sphinx's settings for the site; ``make docs`` builds it from the pages that ``docs/stage.py`` stages."""
 
+from sphinx.application import Sphinx
+
 project = "Fairlead"
 project_copyright = "the Fairlead authors, Apache-2.0"
 extensions = ["myst_parser"]
@@ -19,11 +21,11 @@ pygments_style = "a11y-high-contrast-light"
 pygments_dark_style = "a11y-high-contrast-dark"
 
 
-def setup(app):
+def setup(app: Sphinx) -> None:
     """The pages of ops are reached through their index; each of them in every page's contents would be megabytes."""
     app.connect("source-read", _out_of_the_contents)
 
 
-def _out_of_the_contents(app, page, source):
+def _out_of_the_contents(app: Sphinx, page: str, source: list[str]) -> None:
     if page.startswith("ops/") and page != "ops/index":
         source[0] = "---\norphan: true\n---\n" + source[0]
