@@ -32,7 +32,8 @@ LAYERS: tuple[frozenset[str], ...] = (
             "artifacts",
         }
     ),
-    frozenset({"_failures", "_program", "_results", "_capture", "_compile", "_pieces", "_precision", "_verified"}),
+    frozenset({"_debug", "_failures", "_program", "_results", "_capture", "_compile"})
+    | {"_pieces", "_precision", "_verified"},
     frozenset(
         {"_arguments", "_dims", "_direct", "_explain", "_freeze", "_handle", "_progress", "_shapes", "_user"}
         | {"torch"}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import msgspec
 import torch
 
-from fairlead import _hook_calls, _settings, hooks
+from fairlead import _debug, _hook_calls, _settings, hooks
 from fairlead._failures import budget_error, compile_error, device_error, out_of_memory, run_error, supports_error
 from fairlead._precision import PreciseProgram, options_of
 from fairlead._program import Plan, Program
@@ -187,20 +187,21 @@ class _Build:
         self.kind = captured.graph.kind
         self.name = f"{self.kind}_{index}"
         self.captured = captured
+        self._named = msgspec.structs.replace(captured.graph, name=self.name)
         with _hook_calls.stage(Stage.passes, self.name):
             self.graph = self._prepared(captured.canonical)
 
     def program(self) -> Program:
         with _hook_calls.stage(Stage.placement, self.name):
             plan, placement = self._plan(self._static())
+        _debug.write_graph(self._named, plan.graph, plan.parts, placement)
         _enforce(self.request, placement)
         self.record = _Record(placement)
         program = plan, lambda: self._plan(())[0], self._compile, self._rescue, self._permit
         verify, precision = self.request.verify, self.request.precision
         if verify is None:
             return Program(*program) if precision is None else PreciseProgram(precision, *program)
-        source = msgspec.structs.replace(self.captured.graph, name=self.name)
-        return VerifiedProgram(Subject(source, self.backend.name, verify, self._ran_on), precision, *program)
+        return VerifiedProgram(Subject(self._named, self.backend.name, verify, self._ran_on), precision, *program)
 
     def _ran_on(self, part: Part) -> str:
         return self.record.parts[part.graph.name].backend
@@ -317,7 +318,7 @@ class _Build:
             return self._cascade(part, constants, after, f"{name} failed to compile: {_first_line(error)}")
         _hook_calls.compiled(job, executable, time.perf_counter() - started)
         self.record.note(part, name, note)
-        return executable
+        return _debug.shown(self._named, part, executable)
 
     def _after(self, name: str) -> str | None:
         """The next backend of the cascade that is there; None where the caller allows none."""

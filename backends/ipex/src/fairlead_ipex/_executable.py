@@ -29,6 +29,10 @@ class IpexExecutable:
         self._options = options
         self.refit(constants)
 
+    def readable(self) -> Mapping[str, str]:
+        """The module as Python: the calls of torch's and oneDNN's kernels."""
+        return {"module.py": self.module.code}
+
     def refit(self, constants: Mapping[int, torch.Tensor], /) -> None:
         """Make the module anew: whether a batch norm is folded depends on its numbers."""
         draft = Draft(recognize_gelu(self.graph), constants)

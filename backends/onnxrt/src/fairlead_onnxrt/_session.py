@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import onnx_ir
 import onnxruntime
 import torch
 
@@ -41,14 +44,24 @@ def model_file(graph: Graph, constants: Iterable[int]) -> ModelFile:
 
 
 def open_session(
-    graph: Graph, file: ModelFile, options: OnnxRuntimeOptions, constants: Mapping[int, torch.Tensor]
+    graph: Graph,
+    file: ModelFile,
+    options: OnnxRuntimeOptions,
+    constants: Mapping[int, torch.Tensor],
+    written: Path | None = None,
 ) -> Session:
-    """Load the file of the graph, the tensors of ``constants`` being its initializers."""
+    """Load the file of the graph, the tensors of ``constants`` being its initializers.
+
+    ``written``: where ONNX Runtime writes the model that it made of it.
+    """
     tensors = {name: constants[i].detach().contiguous() for i in constants if (name := file.inputs[i]) is not None}
     values = {name: as_ort_value(t) for name, t in tensors.items()}
     settings = _settings(options)
     if values:
         settings.add_external_initializers(list(values), list(values.values()))
+    if written is not None:
+        settings.optimized_model_filepath = str(written)
+        settings.add_session_config_entry("session.optimized_model_external_initializers_file_name", "weights")
     session = onnxruntime.InferenceSession(
         file.model,
         settings,
@@ -56,6 +69,23 @@ def open_session(
         disabled_optimizers=[*options.disabled_optimizers, *(_SINGLE_FUSIONS if _has_doubles(graph) else ())],
     )
     return Session(session, (tensors, values))
+
+
+def text(model: bytes) -> str:
+    """A model in ONNX's text form."""
+    import onnx
+
+    return str(onnx_ir.to_onnx_text(onnx_ir.from_proto(onnx.ModelProto.FromString(model))))
+
+
+def optimized_text(
+    graph: Graph, file: ModelFile, options: OnnxRuntimeOptions, constants: Mapping[int, torch.Tensor]
+) -> str:
+    """What ONNX Runtime makes of the file, in ONNX's text form, without weights; it is loaded anew for that."""
+    with tempfile.TemporaryDirectory(prefix="fairlead-") as folder:
+        written = Path(folder, "model.onnx")
+        open_session(graph, file, options, constants, written)
+        return text(written.read_bytes())
 
 
 _SINGLE_FUSIONS = ("MatMulScaleFusion", "LayerNormFusion", "SimplifiedLayerNormFusion")

@@ -14,7 +14,7 @@ from openvino._pyopenvino import InferRequest
 from fairlead.ir import DType, Graph, ScalarType, Type
 from fairlead.ir.dims import evaluator
 from fairlead_onnx import ModelFile
-from fairlead_openvino._compiled import Compiled, compile_file, evaluable, model_file, ov_tensor
+from fairlead_openvino._compiled import Compiled, compile_file, evaluable, model_file, ov_tensor, text
 from fairlead_openvino._options import OpenVINOOptions
 from fairlead_openvino._ranges import largest, largest_that_fits
 
@@ -96,6 +96,10 @@ class ModelExecutable:
         self._options = options
         self.refit(constants)
 
+    def readable(self) -> Mapping[str, str]:
+        """The model as it was lowered, in ONNX's text form, and the steps that OpenVINO runs."""
+        return {"onnx.txt": text(self.file.model), "steps.txt": self._runs.steps()}
+
     def refit(self, constants: Mapping[int, torch.Tensor], /) -> None:
         """Compile again: OpenVINO packs weights, so that new values in place are not enough."""
         compiled = compile_file(self._graph, self.file, self._options, constants)
@@ -127,6 +131,10 @@ class _Runs:
         finally:
             self._idle.append(request)
 
+    def steps(self) -> str:
+        """A line for each step of the compiled model: its kind, kernel, types and shapes, and the ops that it is of."""
+        return "".join(map(_line, self._compiled.model.get_runtime_model().get_ordered_ops()))
+
     def _evaluate(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
         """By OpenVINO's reference implementations, which keep 64 bits; they are slow, and some ops have none."""
         ports = self._signature
@@ -145,6 +153,12 @@ class _Runs:
                 f"OpenVINO computes 64-bit integers in 32 bits, and an input has one beyond {ports.largest}"
             ) from error
         return outputs
+
+
+def _line(step: openvino.Node) -> str:
+    kind, kernel, ops = (step.get_rt_info()[key].value for key in ("layerType", "primitiveType", "originalLayersNames"))
+    results = [f"{port.get_element_type().get_type_name()}{port.get_partial_shape()}" for port in step.outputs()]
+    return f"{kind:<20} {kernel:<24} {', '.join(results)}  of {ops}\n"
 
 
 class _Request:

@@ -13,7 +13,7 @@ from fairlead.ir import Graph, ScalarType
 from fairlead_openxla._artifact import dumped, loaded
 from fairlead_openxla._devices import device_of
 from fairlead_openxla._layouts import Layout, input_layouts
-from fairlead_openxla._lower import Compiled, compile_written, write
+from fairlead_openxla._lower import Compiled, Written, compile_written, write
 from fairlead_openxla._memory import exported, imported
 from fairlead_openxla._numbers import Array
 from fairlead_openxla._options import OpenXLAOptions
@@ -57,6 +57,16 @@ class XlaExecutable:
         """The programs that have been compiled so far."""
         with self._lock:
             return dumped(self._programs, self._passed.sources)
+
+    def readable(self) -> Mapping[str, str]:
+        """For each set of sizes so far, the StableHLO that XLA was given and the HLO that it made of it."""
+        files: dict[str, str] = {}
+        for number, (sizes, program) in enumerate(list(self._programs.items())):
+            written = self._written(dict(zip(self._passed.names, sizes, strict=True)))
+            shown = "".join(f"// {name} = {size}\n" for name, size in zip(self._passed.names, sizes, strict=True))
+            files[f"{number}.stablehlo.mlir"] = shown + written.lowered.as_text()
+            files[f"{number}.hlo.txt"] = shown + program.run.as_text()
+        return files
 
     def refit(self, constants: Mapping[int, torch.Tensor], /) -> None:
         """Place new weights; what is compiled reads them as inputs."""
@@ -103,8 +113,10 @@ class XlaExecutable:
             return known
 
     def _compiled(self, sizes: Mapping[str, int]) -> Compiled:
-        tf32 = self._options.precision == "tf32"
-        return compile_written(write(self._graph, sizes, self._layouts, self._device, tf32=tf32), self._options)
+        return compile_written(self._written(sizes), self._options)
+
+    def _written(self, sizes: Mapping[str, int]) -> Written:
+        return write(self._graph, sizes, self._layouts, self._device, tf32=self._options.precision == "tf32")
 
     def _warn_of_many(self) -> None:
         if len(self._programs) == _MANY:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-__all__ = ["Account", "Layer", "account"]
+__all__ = ["Account", "Layer", "account", "onnx_text", "text"]
 
 
 class Layer(msgspec.Struct, frozen=True):
@@ -50,6 +50,25 @@ def account(said: Iterable[str]) -> Account:
         elif found := _MEMORY.match(text):
             memory[found[1]] = int(found[2])
     return Account(layers, memory["Activation"], memory["Weights"])
+
+
+def onnx_text(model: bytes) -> str:
+    """A model in ONNX's text form."""
+    import onnx
+    import onnx_ir
+
+    return str(onnx_ir.to_onnx_text(onnx_ir.from_proto(onnx.ModelProto.FromString(model))))
+
+
+def text(found: Account) -> str:
+    """A line for each layer, and the memory.
+
+    >>> print(text(Account((Layer("fc", "gemm", ("Half",)),), 0, 544)), end="")
+    gemm                 fc                                       Half
+    activations: 0 bytes, weights: 544 bytes
+    """
+    lines = [f"{layer.kind:<20} {layer.name:<40} {', '.join(layer.dtypes)}" for layer in found.layers]
+    return "\n".join([*lines, f"activations: {found.activations} bytes, weights: {found.weights} bytes"]) + "\n"
 
 
 def _layer(found: re.Match[str]) -> Layer:

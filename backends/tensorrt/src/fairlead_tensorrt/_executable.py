@@ -19,6 +19,7 @@ from fairlead.interpret import torch_dtype
 from fairlead.ir import Graph, ScalarType
 from fairlead.ir.dims import evaluator
 from fairlead_onnx import ModelFile
+from fairlead_tensorrt._account import Account, account, onnx_text, text
 from fairlead_tensorrt._engine import build_plan, model_file
 from fairlead_tensorrt._options import TensorRTOptions
 from fairlead_tensorrt._sdk import Loaded, TensorRTError, sdk_of
@@ -84,6 +85,7 @@ class EngineExecutable:
         self._symbols = _symbols(graph, self.baked)
         self._changing = threading.Lock()
         self._runs: _Runs | None = None
+        self._account: Account | None = None
         if self._stored.plan:
             self._runs = self._loaded()
         elif not graph.symbols:
@@ -95,6 +97,11 @@ class EngineExecutable:
         if runs is None or not runs.holds(env):
             runs = self._fitting(env)
         return runs(inputs, env)
+
+    def readable(self) -> Mapping[str, str]:
+        """The model as it was lowered, in ONNX's text form, and the layers of the engine that was built."""
+        files = {"onnx.txt": onnx_text(self._stored.file.model)}
+        return files | ({"layers.txt": text(self._account)} if self._account else {})
 
     def refit(self, constants: Mapping[int, torch.Tensor], /) -> None:
         """Give the engine new values; build it again where it was not made for that, or refuses them."""
@@ -127,6 +134,7 @@ class EngineExecutable:
             built = build_plan(
                 self._sdk, self._graph, self._stored.file, self._constants, self._options, sizes, self._stored.timing
             )
+            self._account = account(built.said)
             self._stored = msgspec.structs.replace(self._stored, sizes=sizes, timing=built.timing)
             return self._run(self._sdk.load(built.plan, self._stored.compiled))
 

@@ -56,6 +56,10 @@ class TvmExecutable:
         """The compiled program."""
         return dumped(self._program)
 
+    def readable(self) -> Mapping[str, str]:
+        """The program in Relax, and its kernels in TIR, as TVM's script."""
+        return {"relax.py": write(self._graph, self._layouts, threads=self._threads).module.script()}
+
     def refit(self, constants: Mapping[int, torch.Tensor], /) -> None:
         """Place new weights; what is compiled reads them as inputs."""
         self._arrays = [a for i in self._tensors for a in self._place(i, constants.get(i))]

@@ -1,0 +1,96 @@
+"""``FAIRLEAD_DEBUG``: every graph and what each backend made of it, in files that a person reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+import fairlead
+from fairlead import ir
+from fairlead._debug import Readable
+from fairlead.errors import FairleadError
+
+WRITTEN = {
+    "onnxrt": {"onnx.txt": "Gemm", "optimized.onnx.txt": "FusedGemm"},
+    "openvino": {"onnx.txt": "MatMul", "steps.txt": "f32[4,8]"},
+    "openxla": {"0.stablehlo.mlir": "stablehlo.dot_general", "0.hlo.txt": "HloModule"},
+    "tvm": {"relax.py": "@R.function"},
+    "ipex": {"module.py": "def forward"},
+}
+"""By backend, the files of a Part and what stands in each."""
+
+
+def parsed(text: str) -> ir.Graph:
+    (graph,) = ir.parse(text).graphs
+    return graph
+
+
+@pytest.fixture
+def model() -> torch.nn.Module:
+    return torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 8)).eval()
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_graphs_and_what_a_backend_made_of_them_are_written(
+    name: str, model: torch.nn.Module, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAIRLEAD_DEBUG", str(tmp_path / "debug"))
+    compiled = fairlead.compile(model, backend=name, fallback=())
+    x = torch.randn(4, 16)
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(x), model(x))
+    (folder,) = (tmp_path / "debug").iterdir()
+    assert folder.name.startswith("inference_0-")
+    files = {path.name: path.read_text("utf-8") for path in folder.iterdir()}
+    captured, prepared = (parsed(files.pop(f"{kind}.fir.txt")) for kind in ("captured", "prepared"))
+    assert [node.op for node in prepared.nodes] == ["aten.linear.default", "aten.relu.default", "aten.linear.default"]
+    assert len(captured.inputs) == len(prepared.inputs) == 5
+    first = files.pop("placement.txt").splitlines()[0].split()
+    assert first[:3] == [name, "aten.linear.default", "(native)"]
+    assert parsed(files.pop("inference_0_0.fir.txt")).nodes
+    assert files.keys() == {f"inference_0_0.{file}" for file in WRITTEN[name]}
+    for file, text in WRITTEN[name].items():
+        assert text in files[f"inference_0_0.{file}"]
+
+
+def test_without_the_variable_nothing_is_asked(model: torch.nn.Module, monkeypatch: pytest.MonkeyPatch) -> None:
+    from fairlead_onnxrt._executable import SessionExecutable
+
+    def readable(self: SessionExecutable) -> dict[str, str]:
+        raise AssertionError("asked")
+
+    monkeypatch.delenv("FAIRLEAD_DEBUG", raising=False)
+    monkeypatch.setattr(SessionExecutable, "readable", readable)
+    with torch.no_grad():
+        fairlead.compile(model, backend="onnxrt", fallback=())(torch.randn(4, 16))
+
+
+def test_what_cannot_be_shown_costs_a_warning(
+    model: torch.nn.Module, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from fairlead_onnxrt._executable import SessionExecutable
+
+    def readable(self: SessionExecutable) -> dict[str, str]:
+        raise OSError("disk full")
+
+    monkeypatch.setenv("FAIRLEAD_DEBUG", str(tmp_path))
+    monkeypatch.setattr(SessionExecutable, "readable", readable)
+    with torch.no_grad():
+        fairlead.compile(model, backend="onnxrt", fallback=())(torch.randn(4, 16))
+    assert "onnxrt shows nothing of inference_0_0: OSError: disk full" in caplog.text
+
+
+def test_a_graph_over_budget_is_there_to_be_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAIRLEAD_DEBUG", str(tmp_path))
+    compiled = fairlead.compile(lambda x: torch.fft.fft(x).abs(), backend="onnxrt", max_fallback=0)
+    with pytest.raises(FairleadError, match="FL401"):
+        compiled(torch.randn(4))
+    assert "aten._fft_r2c" in next(tmp_path.glob("*/captured.fir.txt")).read_text("utf-8")
+
+
+def test_engines_of_tensorrt_show_theirs_too() -> None:
+    from fairlead_tensorrt._executable import EngineExecutable
+
+    assert issubclass(EngineExecutable, Readable)
