@@ -73,6 +73,24 @@ def test_recordings_learn(module: Any) -> None:
         assert_gradients_are_eagers(module, x)
 
 
+@pytest.mark.parametrize("mode", ["default", "reduce-overhead"])
+def test_weights_may_move_to_odd_addresses(module: Any, mode: str) -> None:
+    compiled = fairlead.compile(module, backend="inductor", mode=mode, fallback=())
+    x = torch.randn(8, 16, device="cuda")
+    with torch.no_grad():
+        for offset in (0, 0, 1, 3, 0):
+            for parameter in module.parameters():
+                memory = torch.randn(parameter.numel() + offset, device="cuda")
+                parameter.data = memory[offset:].view(parameter.shape)
+            torch.testing.assert_close(compiled(x), module(x), rtol=1e-3, atol=1e-3)
+
+
+def test_products_are_rounded_before_they_are_added_to() -> None:
+    compiled = fairlead.compile(lambda x, y: x * y - x * y, backend="inductor", fallback=())
+    x, y = torch.randn(2, 4096, device="cuda")
+    assert compiled(x, y).count_nonzero() == 0
+
+
 def test_frozen_weights_are_seen_when_they_change(module: Any) -> None:
     compiled = fairlead.compile(module, backend="inductor", options={"config": {"freezing": True}}, fallback=())
     x = torch.randn(8, 16, device="cuda")

@@ -21,6 +21,7 @@ class EagerExecutable:
 
     baked: frozenset[int] = frozenset()
     fresh_outputs = True
+    takes_parameters = True
 
     def __init__(self, graph: Graph, function: Callable[..., Sequence[Any]]) -> None:
         self.graph = graph

@@ -70,6 +70,7 @@ class Step:
         self.inputs = tuple(r for i, r in enumerate(self.part_inputs) if i not in baked)
         self.trusted = False
         self.executable = executable
+        self.detaches = not getattr(executable, "takes_parameters", False)
 
     def accept(self, results: Sequence[Any], registers: Sequence[Any], outputs: Outputs) -> list[torch.Tensor]:
         """The results, checked; from then on unchecked where the next ones cannot be different in kind."""
@@ -106,6 +107,11 @@ class Binding:
         self.tail: list[Any] = []
         self.detached: tuple[int, ...] = ()
         self.calls = 0
+
+    def note_detached(self) -> None:
+        """Take note of the inputs that have to be detached, for an executable that reads them."""
+        read = {i for step in self.steps if step.detaches for i in step.inputs}
+        self.detached = tuple(sorted(read & self.layout.given_tensors))
 
 
 class Program:
@@ -172,16 +178,14 @@ class Program:
 
     def _run(self, binding: Binding, steps: Sequence[Step], registers: list[Any]) -> None:
         layout = binding.layout
-        for i in binding.detached:
-            if registers[i].requires_grad:
-                registers[i] = registers[i].detach()
+        _detach(registers, binding.detached)
         for step in steps:
             try:
                 results = step.executable([registers[i] for i in step.inputs])
                 if not step.trusted:
                     results = step.accept(results, registers, layout.outputs)
             except Exception as error:
-                results = self._rescued(step, registers, error, layout)
+                results = self._rescued(binding, step, registers, error)
             registers[step.start : step.stop] = results
 
     def refresh(self) -> None:
@@ -198,9 +202,11 @@ class Program:
             if self._current is gone:
                 self._current = None
 
-    def _rescued(self, step: Step, registers: list[Any], error: Exception, layout: _Layout) -> Sequence[Any]:
+    def _rescued(self, binding: Binding, step: Step, registers: list[Any], error: Exception) -> Sequence[Any]:
         step.install(in_clean_thread(lambda: self._rescue(step.part, error)))
-        return step.accept(step.executable([registers[i] for i in step.inputs]), registers, layout.outputs)
+        binding.note_detached()
+        _detach(registers, binding.detached)
+        return step.accept(step.executable([registers[i] for i in step.inputs]), registers, binding.layout.outputs)
 
     def _bind(self, args: Sequence[Any], key: tuple[int, ...]) -> Binding:
         with self._lock:
@@ -276,8 +282,7 @@ class Program:
                 count += 1
             binding.steps.append(step)
         binding.layout.outputs.locate(registers)
-        read = {i for s in binding.steps if s.part.backend != "eager" for i in s.inputs}
-        binding.detached = tuple(sorted(read & binding.layout.given_tensors))
+        binding.note_detached()
 
     def _executable(self, part: Part, offered: Mapping[int, torch.Tensor], old: Executable | None) -> Executable:
         """The old executable, where it is content with the new weights, or a new one."""
@@ -289,6 +294,12 @@ class Program:
             old.refit({i: t for i, t in offered.items() if i in old.baked})
             return old
         return self._compiler(part, offered)
+
+
+def _detach(registers: list[Any], places: Sequence[int]) -> None:
+    for i in places:
+        if registers[i].requires_grad:
+            registers[i] = registers[i].detach()
 
 
 def _key(tensors: Sequence[torch.Tensor]) -> tuple[int, ...]:

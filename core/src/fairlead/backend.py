@@ -121,7 +121,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     ``torch-inductor`` is torch's own. ``ops``: what it promises to run, as op and dtypes (none for all that it takes);
     conformance holds it to that. ``numerics``: where its numbers are less than the dtype promises: ``tf32`` (products
     of float32 in 19 bits), ``ftz`` (numbers of f32 and bf16 below 2**-126 taken for zero, read or written).
-    ``saves_views``: a result that is a view of another is no copy; core then leaves it the views that a forward saves.
+    ``saves_views``: a result that is a view of another is no copy; core then leaves it the views of what it computes,
+    where what a forward saves, or a single output, shows that memory.
     """
 
     devices: tuple[str, ...]
@@ -174,6 +175,8 @@ class Executable(Protocol):
 
     ``baked``: indices of graph inputs whose constants the executable holds; they are not passed to it.
     ``fresh_outputs``: whether each call returns memory that no later call writes; where it is False, core copies.
+    An executable may also say ``takes_parameters = True``: then inputs come as the caller has them, and may require
+    gradients; core detaches them otherwise, which costs about two microseconds each.
     """
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
@@ -106,12 +107,12 @@ def assign(
     Three things that `DRAWS` does are no fallback: it draws the random numbers that ``first`` does not draw itself, it
     makes the views that outputs are, because only torch's share the memory that eager's do, and it computes what
     follows from Python floats alone, which torch passes as tensors of one 64-bit number, where ``first`` has no such.
-    With ``saves_views``, views of its own results that nothing but the backward sees are left to ``first``.
+    With ``saves_views``, ``first`` is left the views of its own results whose sharing of memory nobody sees.
     """
     numbers = set() if first == DRAWS else _numbers(graph)
     views = set() if first == DRAWS else shown_views(graph)
     if saves_views:
-        views -= _only_saved(graph, views)
+        views -= _unseen(graph, views)
     backends: list[str] = []
     placed: list[NodePlacement] = []
     for node in graph.nodes:
@@ -134,22 +135,29 @@ def assign(
     return Assignment(tuple(backends), tuple(placed))
 
 
-def _only_saved(graph: Graph, views: set[int]) -> set[int]:
-    """Of views, by the identity of their nodes, those of what nodes compute that lead to saved values alone."""
-    seen = {o.value.id for o in graph.outputs if isinstance(o.value, Value) and o.role is not Role.saved}
-    of_inputs = {i.value.id for i in graph.inputs}
+def _unseen(graph: Graph, views: set[int]) -> set[int]:
+    """Of views, by the identity of their nodes, those of what nodes compute whose sharing of memory nobody sees.
+
+    What a forward saves, nothing but its backward sees; and of memory that one output alone shows, nobody sees more.
+    """
+    inputs = {i.value.id for i in graph.inputs}
+    origin: dict[int, int] = {}
     for node in graph.nodes:
-        if id(node) in views and all(v.id in of_inputs for v in node.operands()):
-            of_inputs.update(r.id for r in node.results if r is not None)
+        if id(node) in views:
+            viewed = next(node.operands()).id
+            origin.update((r.id, origin.get(viewed, viewed)) for r in node.results if r is not None)
+    visible = {o.value.id for o in graph.outputs if isinstance(o.value, Value) and o.role is not Role.saved}
+    shown = Counter(origin.get(i, i) for i in visible)
     found = set()
     for node in reversed(graph.nodes):
         if id(node) not in views:
             continue
         results = {r.id for r in node.results if r is not None}
-        if results & seen:
-            seen.update(v.id for v in node.operands())
-        elif not results & of_inputs:
+        root = origin[min(results)]
+        if root not in inputs and (shown[root] <= 1 or not results & visible):
             found.add(id(node))
+        elif results & visible:
+            visible.update(v.id for v in node.operands())
     return found
 
 

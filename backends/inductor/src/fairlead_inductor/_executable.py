@@ -18,7 +18,7 @@ from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 from fairlead.interpret import in_clean_thread, restride, to_fx, torch_dtype
 from fairlead.ir import DType, Graph, Node, Role, ScalarType, TensorType, Value, dims, row_major
 from fairlead_inductor._exact import exact
-from fairlead_inductor._trees import admit_thread, compiler_on_cuda, kept, records
+from fairlead_inductor._trees import Aligned, admit_thread, compiler_on_cuda, kept, records
 
 if TYPE_CHECKING:
     from fairlead_inductor._backend import InductorOptions
@@ -42,11 +42,13 @@ class InductorExecutable:
 
     baked: frozenset[int] = frozenset()
     fresh_outputs = True
+    takes_parameters = True
 
     def __init__(self, graph: Graph, options: InductorOptions) -> None:
         self._graph = graph
-        casts = {"emulate_precision_casts": True} if _rounds_by_casts(graph) else {}
         devices = _devices(graph)
+        rounds = _rounds_by_casts(graph) or ("cuda" in devices and not _has_halves(graph))
+        casts = {"emulate_precision_casts": True} if rounds else {}
         rounding = _quotients_as_eager() if "cuda" in devices else {}
         cache = {"fx_graph_cache": False} if graph.symbols else {}  # an entry for one size is taken for all sizes
         self._config = {**list_mode_options(options.mode), **casts, **rounding, **options.config, **cache}
@@ -56,6 +58,9 @@ class InductorExecutable:
         self._copied = tuple(k for k, output in enumerate(graph.outputs) if output.role is not Role.saved)
         self._variants: list[_Variant] = []
         self._lock = threading.Lock()
+        weights = [i for i, item in enumerate(graph.inputs) if item.role in (Role.parameter, Role.buffer)]
+        self._weights = weights if self._on_cuda else []
+        self._aligned = Aligned(len(graph.inputs), self._weights)
         self._laid_out = tuple(
             (i, item.value.type)
             for i, item in enumerate(graph.inputs)
@@ -66,7 +71,7 @@ class InductorExecutable:
         if not self._is_recorded:
             return self._results(inputs)
         admit_thread()
-        return kept(self._results(inputs), self._copied)
+        return kept(self._results(inputs), self._copied, self._graph.kind)
 
     def _results(self, inputs: Sequence[Any]) -> Sequence[Any]:
         values = [
@@ -75,12 +80,14 @@ class InductorExecutable:
         ]
         if self._laid_out:
             inputs = self._with_captured_strides(list(inputs), values)
+        if self._weights:
+            inputs = self._aligned(inputs)
         for variant in self._variants:
             if variant.admits(values):
                 return variant.function(*inputs)  # type: ignore[no-any-return]
         with self._lock, compile_lock:  # the state of torch's compilers is one for all threads
             variant = next((v for v in self._variants if v.admits(values)), None) or in_clean_thread(
-                lambda: self._compiled(values, inputs)
+                lambda: self._compiled(values)
             )
         return variant.function(*inputs)  # type: ignore[no-any-return]
 
@@ -93,12 +100,12 @@ class InductorExecutable:
                 inputs[i] = restride(inputs[i], wanted)
         return inputs
 
-    def _compiled(self, values: Sequence[int], inputs: Sequence[Any]) -> _Variant:
+    def _compiled(self, values: Sequence[int]) -> _Variant:
         env = ShapeEnv()
         mode = FakeTensorMode(shape_env=env)
         symbols = {s.name: _symint(env, s.name, v) for s, v in zip(self._graph.symbols, values, strict=True)}
         fakes = [self._fake(mode, item.value.type, item.name, symbols) for item in self._graph.inputs]
-        inner = compiler_on_cuda(self._graph, inputs) if self._on_cuda else compile_fx_inner
+        inner = compiler_on_cuda(self._graph, self._weights) if self._on_cuda else compile_fx_inner
         function = compile_fx(exact(to_fx(self._graph)), fakes, inner_compile=inner, config_patches=self._config)
         guards = env.produce_guards_expression(list(symbols.values())) if symbols else None
         fixed = _fixed(env, list(symbols.values()))
@@ -152,6 +159,15 @@ def _rounds_by_casts(graph: Graph) -> bool:
         if node.result.tensor.dtype in _HALVES and given.tensor.dtype.itemsize > node.result.tensor.dtype.itemsize:
             rounded.add(node.result.id)
     return False
+
+
+def _has_halves(graph: Graph) -> bool:
+    """Whether numbers of 16 bits occur; where none do, the option of Inductor's casts says but one thing on CUDA.
+
+    Triton then rounds a product before it is added to something, as torch's kernels do, one after another.
+    """
+    values = [*(i.value for i in graph.inputs), *(r for n in graph.walk() for r in n.results if r is not None)]
+    return any(isinstance(v.type, TensorType) and v.type.dtype in _HALVES for v in values)
 
 
 def _rounds_quotient(node: Node) -> bool:

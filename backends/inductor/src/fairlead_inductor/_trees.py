@@ -9,11 +9,12 @@ from typing import Any
 
 import torch
 from torch._inductor.compile_fx import compile_fx_inner
+from torch._inductor.utils import clone_preserve_strides
 
-from fairlead.interpret import copies
-from fairlead.ir import Graph, Kind, Role
+from fairlead.interpret import copies, packed_copies
+from fairlead.ir import Graph, Kind
 
-__all__ = ["admit_thread", "compiler_on_cuda", "kept", "records"]
+__all__ = ["Aligned", "admit_thread", "compiler_on_cuda", "kept", "records"]
 
 _ALIGNMENT = 16
 """Bytes, of which Inductor's kernels take addresses to be multiples."""
@@ -30,25 +31,47 @@ def records(config: Mapping[str, Any], devices: set[str]) -> bool:
     return bool(config.get("triton.cudagraphs")) and "cuda" in devices
 
 
-def compiler_on_cuda(graph: Graph, inputs: Sequence[Any]) -> Callable[..., Any]:
+class Aligned:
+    """The inputs of a graph whose weights are read where they are, unless they lie at odd addresses."""
+
+    def __init__(self, count: int, weights: Sequence[int]) -> None:
+        self._weights = list(weights)
+        self._seen: list[int | None] = [0] * count
+        """For each weight the address that was looked at last and found good."""
+
+    def __call__(self, inputs: Sequence[Any]) -> Sequence[Any]:
+        """The inputs, with copies of the weights at addresses that kernels cannot read many bytes at once from."""
+        if torch._C._tensors_data_ptrs_at_indices_equal(list(inputs), self._seen, self._weights):
+            return inputs
+        seen, found = self._seen.copy(), list(inputs)
+        for i in self._weights:
+            address = inputs[i].data_ptr()
+            seen[i] = 0 if address % _ALIGNMENT else address
+            if address % _ALIGNMENT:
+                found[i] = clone_preserve_strides(inputs[i])
+        self._seen = seen
+        return found
+
+
+def compiler_on_cuda(graph: Graph, weights: Sequence[int]) -> Callable[..., Any]:
     """Inductor's own ``inner_compile``, told what it reads off Dynamo's and AOTAutograd's records otherwise.
 
     Weights stay where they are, and are read there; other inputs are copied into a recording, or to where kernels may
-    read many bytes at once, as are weights at odd addresses.
+    read many bytes at once.
     """
-    weights = (i for i, item in enumerate(graph.inputs) if item.role in (Role.parameter, Role.buffer))
     told = {
-        "static_input_idxs": tuple(i for i in weights if inputs[i].data_ptr() % _ALIGNMENT == 0),
+        "static_input_idxs": tuple(weights),
         "is_inference": graph.kind is Kind.inference,
         "is_backward": graph.kind is Kind.backward,
     }
     return lambda module, examples, **how: compile_fx_inner(module, examples, **{**how, **told})
 
 
-def kept(results: Sequence[Any], copied: Sequence[int]) -> list[Any]:
+def kept(results: Sequence[Any], copied: Sequence[int], kind: Kind) -> list[Any]:
     """Results of a replay, of which those at ``copied``, that a caller may keep, are copied out of its memory."""
     found = list(results)
-    for k, copy in zip(copied, copies([found[k] for k in copied]), strict=True):
+    copy_all = packed_copies if kind is Kind.backward else copies  # gradients come and go together
+    for k, copy in zip(copied, copy_all([found[k] for k in copied]), strict=True):
         found[k] = copy
     return found
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
+from torch._utils import _flatten_dense_tensors, _unflatten_dense_tensors
 
-__all__ = ["copies", "overwrite"]
+__all__ = ["copies", "overwrite", "packed_copies"]
+
+_ALIGNMENT = 16
+"""Bytes, of which kernels that read many at once take addresses to be multiples."""
 
 _FEW = 4
 """Up to so many copies, one call for each is as quick."""
@@ -25,6 +29,33 @@ def copies(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     fresh = [torch.empty_like(tensor) for tensor in tensors]
     overwrite(fresh, tensors)
     return fresh
+
+
+def packed_copies(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Copies as of `copies`, in one piece of memory for each dtype: for results that come and go together.
+
+    On an accelerator this takes three calls, however many the tensors. One whose memory is not dense, or not a
+    multiple of 16 bytes, has memory of its own.
+
+    >>> x, y = torch.ones(2, 3), torch.zeros(4)
+    >>> [torch.equal(a, b) for a, b in zip(packed_copies([x, y]), (x, y))]
+    [True, True]
+    """
+    if len(tensors) <= _FEW or tensors[0].device.type != "cuda":
+        return copies(tensors)
+    groups: dict[torch.dtype | None, list[int]] = {}
+    for k, tensor in enumerate(tensors):
+        fits = tensor.is_contiguous() and tensor.nbytes and not tensor.nbytes % _ALIGNMENT
+        groups.setdefault(tensor.dtype if fits else None, []).append(k)
+    found = dict(zip(apart := groups.pop(None, []), copies([tensors[k] for k in apart]), strict=True))
+    for places in groups.values():
+        if len(places) == 1:
+            found[places[0]] = tensors[places[0]].clone()
+            continue
+        group = [tensors[k] for k in places]
+        copied = _unflatten_dense_tensors(_flatten_dense_tensors(group), group)  # type: ignore[no-untyped-call]
+        found.update(zip(places, copied, strict=True))
+    return [found[k] for k in range(len(tensors))]
 
 
 def overwrite(targets: Sequence[torch.Tensor], sources: Sequence[torch.Tensor]) -> None:
