@@ -154,6 +154,84 @@ def test_two_forwards_may_come_before_their_backwards(module: Any) -> None:
         twin.zero_grad()
 
 
+def assert_gradients_are_eagers(module: Any, inputs: list[torch.Tensor]) -> None:
+    """Those that the parameters have; afterwards they have none."""
+    got = [p.grad.clone() for p in module.parameters()]
+    module.zero_grad()
+    sum(module(x).square().sum() for x in inputs).backward()
+    for mine, p in zip(got, module.parameters(), strict=True):
+        torch.testing.assert_close(mine, p.grad, rtol=1e-3, atol=1e-3)
+    module.zero_grad()
+
+
+def test_any_number_of_forwards_may_wait_for_their_backwards(module: Any) -> None:
+    program = compiled(module)
+    for count in (1, 1, 1, 3, 7, 7, 1):
+        inputs = [batch() for _ in range(count)]
+        results = [program(x) for x in inputs]
+        for result in reversed(results):
+            result.square().sum().backward()
+        assert_gradients_are_eagers(module, inputs)
+
+
+def test_a_graph_that_is_retained_keeps_what_it_saved(module: Any) -> None:
+    program = compiled(module)
+    for _ in range(4):
+        inputs = [batch() for _ in range(2)]
+        first = program(inputs[0]).square().sum()
+        first.backward(retain_graph=True)
+        program(inputs[1]).square().sum().backward()
+        first.backward()
+        assert_gradients_are_eagers(module, [inputs[0], inputs[0], inputs[1]])
+
+
+def test_recordings_that_make_room_keep_what_they_lent(module: Any) -> None:
+    program = compiled(module, options={"recordings": 1}, dynamic=True)
+    for _ in range(4):
+        inputs = [batch(size) for size in (8, 8, 24, 24, 8)]
+        for x in inputs[:2]:
+            program(x).square().sum().backward()
+        held = [program(x).square().sum() for x in inputs[2:]]
+        sum(held).backward()
+        assert_gradients_are_eagers(module, inputs)
+
+
+def test_recordings_made_later_do_not_write_over_what_is_lent(module: Any) -> None:
+    last = nn.Sequential(nn.Linear(4, 64), nn.Tanh(), nn.Linear(64, 4)).cuda()
+    programs = compiled(last), compiled(module, dynamic=True)
+    for size in (8, 8, 8, 40, 40, 40, 8):
+        x = batch(size)
+        programs[0](programs[1](x)).square().sum().backward()
+        assert_gradients_are_eagers(nn.Sequential(module, last), [x])
+
+
+def test_gradients_of_earlier_steps_are_kept(module: Any) -> None:
+    program = compiled(module)
+    inputs, found = [batch() for _ in range(5)], []
+    for x in inputs:
+        program(x).square().sum().backward()
+        found.append([p.grad for p in module.parameters()])
+        module.zero_grad()
+    for x, gradients in zip(inputs, found, strict=True):
+        for p, gradient in zip(module.parameters(), gradients, strict=True):
+            p.grad = gradient
+        assert_gradients_are_eagers(module, [x])
+
+
+def test_what_a_forward_saves_is_read_where_it_is(module: Any) -> None:
+    program = compiled(module)
+    x = batch(1 << 16)
+    saved = (1 << 16) * 64 * 4  # of which there are several
+    for _ in range(4):
+        torch.cuda.synchronize()
+        before = torch.cuda.memory_allocated()
+        torch.cuda.reset_peak_memory_stats()
+        program(x).sum().backward()
+        peak = torch.cuda.max_memory_allocated() - before
+        module.zero_grad()
+    assert peak < saved
+
+
 def test_streams_take_turns(module: Any) -> None:
     program = compiled(module)
     x = batch(4096)

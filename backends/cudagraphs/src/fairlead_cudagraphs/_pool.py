@@ -2,7 +2,8 @@
 
 Recordings use one pool of memory, as if they were functions called one after another: what one computed on its way is
 overwritten by the next. So one at a time is given to the device, results are copied out before the next, and a replay
-on another stream waits for the one before.
+on another stream waits for the one before. What a forward saves is not copied out, but lent to its backward
+(`fairlead_cudagraphs._loans`): such a recording has memory of its own.
 """
 
 from __future__ import annotations
@@ -11,12 +12,23 @@ import contextlib
 import functools
 import threading
 import warnings
+import weakref
+from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
+from fairlead_cudagraphs._loans import Loan
+
 __all__ = ["Pool", "pool_of"]
+
+
+class Lender(Protocol):
+    """A recording, for as much as the pool has to know of it."""
+
+    @property
+    def is_lent(self) -> bool: ...
 
 
 class Pool:
@@ -27,6 +39,34 @@ class Pool:
         self.epoch = 0
         self._lock = threading.Lock()
         self._last: torch.cuda.Stream | None = None
+        self._places: Counter[int] = Counter()
+        self._borrowed: dict[int, tuple[Lender, torch.cuda.Stream]] = {}
+
+    def admit(self, loan: Loan) -> None:
+        """From now on what lies at the loan's addresses is known to be lent, as long as the loan exists."""
+        self._places.update(loan.addresses)
+        weakref.finalize(loan, self._places.subtract, loan.addresses).atexit = False
+
+    def lent(self, address: int) -> bool:
+        """Whether a tensor at this address was lent by a recording, and lies there at every call of its."""
+        return self._places[address] > 0
+
+    def lend(self, lender: Lender, stream: torch.cuda.Stream) -> None:
+        """Keep a recording that lends, though it be forgotten, until what it lent is gone; it is read on ``stream``."""
+        self._borrowed[id(lender)] = lender, stream
+
+    def reclaim(self, lender: Lender) -> None:
+        """Have the current stream wait for those that read what the recording lent, which is gone."""
+        _, stream = self._borrowed.pop(id(lender), (None, None))
+        current = torch.cuda.current_stream(self.device)
+        if stream is not None and stream != current:
+            current.wait_stream(stream)
+
+    def sweep(self) -> None:
+        """Forget the recordings that lend nothing any more."""
+        for lender, _ in list(self._borrowed.values()):
+            if not lender.is_lent:
+                self.reclaim(lender)
 
     @functools.cached_property
     def handle(self) -> Any:

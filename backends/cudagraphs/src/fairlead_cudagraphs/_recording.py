@@ -10,8 +10,9 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Interpreter
 
-from fairlead.interpret import copies, overwrite
+from fairlead.interpret import copies, overwrite, packed_copies
 from fairlead.ir import Node
+from fairlead_cudagraphs._loans import Loan
 from fairlead_cudagraphs._pool import Pool
 
 __all__ = ["Recording", "once", "recording_on", "room_for"]
@@ -21,10 +22,23 @@ class Recording:
     """A CUDA graph, and the tensors that it reads and writes; made within `recording_on` the pool's stream.
 
     ``inputs`` has what the kernels read: buffers for the inputs at ``copied``, and for the others the caller's own
-    tensors, by whose addresses the recording is known.
+    tensors, by whose addresses the recording is known. The results at ``lent`` are given out where they are, and no
+    other recording may write there: then the recording has a pool of its own. Of others ``together`` tells whether
+    their copies may share memory.
     """
 
-    def __init__(self, module: GraphModule, inputs: Sequence[Any], copied: Sequence[int], pool: Pool) -> None:
+    def __init__(
+        self,
+        module: GraphModule,
+        inputs: Sequence[Any],
+        pool: Pool,
+        *,
+        copied: Sequence[int],
+        lent: Sequence[int],
+        together: bool,
+    ) -> None:
+        self._pool = pool
+        self._copies = packed_copies if together else copies
         self._copied = tuple(copied)
         self._buffers = [once(inputs[i], inputs[i].stride()) for i in copied]
         self._strides = [inputs[i].stride() for i in copied]
@@ -33,17 +47,32 @@ class Recording:
         _Located(module).run(*inputs)  # what is made once, such as handles and plans, is made before
         torch.cuda.set_rng_state(state, pool.device)
         try:
-            self._outputs = _recorded(self._graph, module, inputs, pool)
+            outputs = _recorded(self._graph, module, inputs, pool, torch.cuda.graph_pool_handle() if lent else None)
         except BaseException:
             pool.repair(state)
             raise
+        self._lent = tuple(k for k in lent if outputs[k].device == pool.device)
+        self._loan = Loan([outputs[k] for k in self._lent])
+        pool.admit(self._loan)
+        self._kept = tuple(k for k in range(len(outputs)) if k not in self._lent)
+        self._results = [outputs[k] for k in self._kept]
+
+    @property
+    def is_lent(self) -> bool:
+        """Whether what it gave out may be read still, and it must not be replayed."""
+        return self._loan.is_out
 
     def replay(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
-        """The results for these inputs, in memory of their own."""
+        """The results for these inputs, in memory of their own but for those that are lent."""
         given = [once(inputs[i], strides) for i, strides in zip(self._copied, self._strides, strict=True)]
         overwrite(self._buffers, given)
         self._graph.replay()
-        return copies(self._outputs)
+        if not self._lent:
+            return self._copies(self._results)
+        results = dict(zip(self._kept, self._copies(self._results), strict=True))
+        results.update(zip(self._lent, self._loan.give(), strict=True))
+        self._pool.lend(self, torch.cuda.current_stream(self._pool.device))
+        return [results[k] for k in range(len(results))]
 
 
 def room_for(shape: Sequence[int], strides: Sequence[int], like: torch.Tensor, device: torch.device) -> torch.Tensor:
@@ -71,8 +100,10 @@ def _overlap(shape: Sequence[int], strides: Sequence[int]) -> bool:
     return False
 
 
-def _recorded(graph: Any, module: GraphModule, inputs: Sequence[Any], pool: Pool) -> Sequence[torch.Tensor]:
-    handle = pool.handle
+def _recorded(
+    graph: Any, module: GraphModule, inputs: Sequence[Any], pool: Pool, own: Any | None
+) -> Sequence[torch.Tensor]:
+    handle = pool.handle if own is None else own
     torch.cuda.synchronize(pool.device)
     with _own_workspaces(), _no_collection():
         graph.capture_begin(pool=handle, capture_error_mode="thread_local")
