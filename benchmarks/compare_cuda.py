@@ -4,16 +4,20 @@
                                       [--rows 'eager;openxla'] [--out docs/results/compare-cuda]
 
 Batch 8, whole models. Each model, dtype and kind of step has a process of its own, in which every row is compiled and
-verified against float64. When all processes are done with that, they are timed one after another: the rows in turns,
-each by Triton's ``do_bench``; a ratio is the median of the turns' ratios.
+verified against float64; of several devices each gets some of them. When all processes of a device are done with that,
+they are timed one after another: the rows in turns, each by Triton's ``do_bench``; a ratio is the median of the turns'
+ratios.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import queue
 import statistics
 import subprocess
 import sys
+import threading
 import time
 import types
 from collections.abc import Callable, Iterator, Sequence
@@ -83,18 +87,35 @@ def main() -> None:
     cells = [Cell(m, d, s) for s in options.steps for d in options.dtypes for m in options.models]
     results: list[Result] = []
     for result in _run(cells, options.rows, options.patience):
-        results.append(result)  # written at once: a machine may be gone before the last one
+        results.append(result)
+        results.sort(key=lambda r: cells.index(Cell(r.model, r.dtype, r.step)))
         data = msgspec.json.format(msgspec.json.encode(results), indent=1) + b"\n"
-        write_results(Path(options.out), _page(results), data)
+        write_results(Path(options.out), _page(results), data)  # at once: a machine may be gone before the last one
 
 
 def _run(cells: Sequence[Cell], rows: Sequence[str], patience: float) -> Iterator[Result]:
-    """Compile all cells at once, and time them one after another."""
+    """The results of all cells, as they come from the devices that torch sees."""
+    count = torch.cuda.device_count()
+    found: queue.SimpleQueue[Result | None] = queue.SimpleQueue()
+
+    def work(device: int) -> None:
+        for result in _run_on(device, cells[device::count], rows, patience):
+            found.put(result)
+        found.put(None)
+
+    for device in range(count):
+        threading.Thread(target=work, args=(device,), daemon=True).start()
+    for _ in range(count):
+        yield from iter(found.get, None)
+
+
+def _run_on(device: int, cells: Sequence[Cell], rows: Sequence[str], patience: float) -> Iterator[Result]:
+    """Compile all cells at once on a device, and time them one after another."""
     command = [sys.executable, __file__, "--rows", ";".join(rows), "--patience", str(patience), "--cell"]
-    started = [
-        subprocess.Popen([*command, ":".join(c)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        for c in cells
-    ]
+    seen = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": seen[device] if seen[0] else str(device)}
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "env": environment}
+    started = [subprocess.Popen([*command, ":".join(c)], text=True, **pipes) for c in cells]
     ready = [_line(process) == "ready" for process in started]
     for cell, process, is_ready in zip(cells, started, ready, strict=True):
         line = _line(process, "go\n") if is_ready else ""
