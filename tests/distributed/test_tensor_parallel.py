@@ -41,7 +41,7 @@ def results(kinds: Sequence[str], backends: Sequence[str], *, processes: int, de
     ("processes", "kinds", "backends"),
     [
         (2, ("block",), ("inductor", "openvino")),
-        (4, ("sequence", "direct"), ("onnxrt",)),
+        (4, ("block", "sequence", "direct"), ("onnxrt",)),
     ],
 )
 def test_ranks_that_share_a_module_compute_what_eager_ranks_do(

@@ -5,6 +5,7 @@ The IR has no word for them and nothing is computed with them: they go around th
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -23,14 +24,15 @@ class Bypass(NamedTuple):
     """A graph without the objects that torch hands through it, and how torch's call fits it.
 
     ``inputs`` and ``outputs`` are the indices of torch's that the graph has, None for an output that torch does not
-    have. Of the others of torch's ``total`` outputs, those in ``handed`` are the input with that index, and the rest
-    None.
+    have. Of the others of torch's ``total`` outputs, those in ``handed`` are the input with that index, those in
+    ``held`` an object that torch's graph holds itself, and the rest None.
     """
 
     gm: torch.fx.GraphModule
     inputs: tuple[int, ...]
     outputs: tuple[int | None, ...]
     handed: Mapping[int, int]
+    held: Mapping[int, Any]
     total: int
 
     @property
@@ -45,18 +47,21 @@ class Bypass(NamedTuple):
         aliases = enumerate(known.user_aliases, start=first)
         return Mutations(
             tuple(at[target] for target in known.targets),
-            tuple(None if base is None else at[base] for place, base in aliases if place not in self.handed),
+            tuple(None if base is None else at[base] for place, base in aliases if place in self.outputs),
         )
 
     def around(self, run: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
         """The callable as torch calls it, of one that takes and gives what the graph does."""
         if self.is_identity:
             return run
-        inputs, outputs, handed, total = self.inputs, self.outputs, self.handed, self.total
+        inputs, outputs, handed = self.inputs, self.outputs, self.handed
+        held = [self.held.get(place) for place in range(self.total)]
 
         def call(args: list[Any]) -> Any:
             given = [args[i] for i in inputs]
-            results = [args[handed[place]] if place in handed else None for place in range(total)]
+            results = held.copy()
+            for at, index in handed.items():
+                results[at] = args[index]
             args.clear()
             for place, result in zip(outputs, run(given), strict=True):
                 if place is not None:
@@ -76,17 +81,27 @@ def bypass(gm: torch.fx.GraphModule, outputs: Sequence[int | None] | None = None
     objects = {node: index for index, node in enumerate(inputs) if _is_handed_through(node)}
     made: Sequence[Any] = gm.graph.output_node().args[0]  # type: ignore[assignment]
     handed = {place: objects[o] for place, o in enumerate(made) if isinstance(o, FxNode) and o in objects}
-    kept = tuple(place for place in range(len(made)) if place not in handed) if outputs is None else tuple(outputs)
+    held = {place: _held(gm, o) for place, o in enumerate(made) if isinstance(o, FxNode) and _held(gm, o) is not None}
+    if outputs is None:
+        outputs = [place for place in range(len(made)) if place not in handed and place not in held]
     taken = tuple(index for index, node in enumerate(inputs) if node not in objects)
-    found = Bypass(gm, taken, kept, handed, len(made))
+    found = Bypass(gm, taken, tuple(outputs), handed, held, len(made))
     if found.is_identity:
         return found
-    left = _without(gm, objects, [None if place is None else made[place] for place in kept])
+    left = _without(gm, objects, [None if place is None else made[place] for place in outputs])
     return found._replace(gm=torch.fx.GraphModule(gm, left))
 
 
 def _is_handed_through(node: FxNode) -> bool:
     return not isinstance(node.meta.get("val"), _KNOWN) and all(user.op == "output" for user in node.users)
+
+
+def _held(gm: torch.fx.GraphModule, node: FxNode) -> Any:
+    """The object that an output of the graph is, where that is an attribute of the graph's and no tensor."""
+    if node.op != "get_attr":
+        return None
+    found = operator.attrgetter(str(node.target))(gm)
+    return None if isinstance(found, torch.Tensor) else found
 
 
 def _without(gm: torch.fx.GraphModule, objects: Collection[FxNode], outputs: Sequence[Any]) -> FxGraph:
