@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 import transformers
 
-__all__ = ["ARCHITECTURES", "Architecture", "build", "made"]
+__all__ = ["ARCHITECTURES", "TEXT", "Architecture", "build", "ids", "made", "masked"]
 
 Inputs = dict[str, torch.Tensor]
 
@@ -48,18 +48,20 @@ class Architecture(NamedTuple):
     inputs: Callable[[], Inputs]
 
 
-def _ids(length: int = 12) -> Inputs:
+def ids(length: int = 12) -> Inputs:
+    """Two texts of so many tokens."""
     return {"input_ids": torch.randint(3, VOCABULARY, (2, length))}
 
 
-def _masked() -> Inputs:
+def masked() -> Inputs:
+    """Two texts, of which the second is padded."""
     mask = torch.ones(2, 12, dtype=torch.int64)
     mask[1, 9:] = 0
-    return {**_ids(), "attention_mask": mask}
+    return {**ids(), "attention_mask": mask}
 
 
 def _pair() -> Inputs:
-    return {**_masked(), "decoder_input_ids": torch.randint(3, VOCABULARY, (2, 8))}
+    return {**masked(), "decoder_input_ids": torch.randint(3, VOCABULARY, (2, 8))}
 
 
 def _image(size: int = 32) -> Callable[[], Inputs]:
@@ -75,7 +77,7 @@ def _spectrum() -> Inputs:
 
 
 def _text_and_image() -> Inputs:
-    return {**_masked(), **_image()()}
+    return {**masked(), **_image()()}
 
 
 def _resnet(**arguments: Any) -> Any:
@@ -85,40 +87,40 @@ def _resnet(**arguments: Any) -> Any:
 
 
 ARCHITECTURES: dict[str, Architecture] = {
-    "bert": Architecture("BertForMaskedLM", "BertConfig", TEXT, _masked),
+    "bert": Architecture("BertForMaskedLM", "BertConfig", TEXT, masked),
     "distilbert": Architecture(
         "DistilBertForSequenceClassification",
         "DistilBertConfig",
         {"vocab_size": VOCABULARY, "dim": WIDTH, "hidden_dim": 64, "n_layers": 2, "n_heads": 4, "num_labels": 5},
-        _masked,
+        masked,
     ),
-    "albert": Architecture("AlbertForMaskedLM", "AlbertConfig", {**TEXT, "embedding_size": 16}, _masked),
+    "albert": Architecture("AlbertForMaskedLM", "AlbertConfig", {**TEXT, "embedding_size": 16}, masked),
     "deberta-v2": Architecture(
         "DebertaV2ForMaskedLM",
         "DebertaV2Config",
         {**TEXT, "relative_attention": True, "position_buckets": 8, "pos_att_type": ["p2c", "c2p"]},
-        _masked,
+        masked,
     ),
     "gpt2": Architecture(
         "GPT2LMHeadModel",
         "GPT2Config",
         {"vocab_size": VOCABULARY, "n_embd": WIDTH, "n_layer": 2, "n_head": 4, "use_cache": False, **TOKENS},
-        _ids,
+        ids,
     ),
-    "gpt-neox": Architecture("GPTNeoXForCausalLM", "GPTNeoXConfig", DECODER, _ids),
-    "llama": Architecture("LlamaForCausalLM", "LlamaConfig", {**DECODER, "num_key_value_heads": 2}, _masked),
+    "gpt-neox": Architecture("GPTNeoXForCausalLM", "GPTNeoXConfig", DECODER, ids),
+    "llama": Architecture("LlamaForCausalLM", "LlamaConfig", {**DECODER, "num_key_value_heads": 2}, masked),
     "gemma2": Architecture(
         "Gemma2ForCausalLM",
         "Gemma2Config",
         {**DECODER, "num_key_value_heads": 2, "head_dim": 8, "sliding_window": 6},
-        _ids,
+        ids,
     ),
-    "phi": Architecture("PhiForCausalLM", "PhiConfig", {**DECODER, "partial_rotary_factor": 0.5}, _ids),
+    "phi": Architecture("PhiForCausalLM", "PhiConfig", {**DECODER, "partial_rotary_factor": 0.5}, ids),
     "mixtral": Architecture(
         "MixtralForCausalLM",
         "MixtralConfig",
         {**DECODER, "num_key_value_heads": 2, "num_local_experts": 4, "num_experts_per_tok": 2},
-        _ids,
+        ids,
     ),
     "qwen3-moe": Architecture(
         "Qwen3MoeForCausalLM",
@@ -132,7 +134,7 @@ ARCHITECTURES: dict[str, Architecture] = {
             "moe_intermediate_size": 32,
             "norm_topk_prob": True,
         },
-        _ids,
+        ids,
     ),
     "mamba": Architecture(
         "MambaForCausalLM",
@@ -145,7 +147,7 @@ ARCHITECTURES: dict[str, Architecture] = {
             "use_cache": False,
             **TOKENS,
         },
-        _ids,
+        ids,
     ),
     "mamba2": Architecture(
         "Mamba2ForCausalLM",
@@ -162,7 +164,7 @@ ARCHITECTURES: dict[str, Architecture] = {
             "use_cache": False,
             **TOKENS,
         },
-        _ids,
+        ids,
     ),
     "t5": Architecture(
         "T5ForConditionalGeneration",
