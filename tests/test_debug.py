@@ -9,10 +9,11 @@ import torch
 
 import fairlead
 from fairlead import ir
-from fairlead._debug import Readable
+from fairlead.backend import Readable
 from fairlead.errors import FairleadError
 
 WRITTEN = {
+    "inductor": {"0.output_code.py": "extern_kernels"},
     "onnxrt": {"onnx.txt": "Gemm", "optimized.onnx.txt": "FusedGemm"},
     "openvino": {"onnx.txt": "MatMul", "steps.txt": "f32[4,8]"},
     "openxla": {"0.stablehlo.mlir": "stablehlo.dot_general", "0.hlo.txt": "HloModule"},
@@ -90,7 +91,9 @@ def test_a_graph_over_budget_is_there_to_be_looked_at(tmp_path: Path, monkeypatc
     assert "aten._fft_r2c" in next(tmp_path.glob("*/captured.fir.txt")).read_text("utf-8")
 
 
-def test_engines_of_tensorrt_show_theirs_too() -> None:
+def test_backends_for_gpus_show_theirs_too() -> None:
+    from fairlead_cudagraphs._executable import CudaGraphsExecutable
     from fairlead_tensorrt._executable import EngineExecutable
 
+    assert issubclass(CudaGraphsExecutable, Readable)
     assert issubclass(EngineExecutable, Readable)

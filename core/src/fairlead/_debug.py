@@ -6,11 +6,11 @@ import logging
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 import fairlead.ir as ir
 from fairlead._messages import cause
-from fairlead.backend import Executable, Refittable
+from fairlead.backend import Executable, Readable, Refittable
 from fairlead.ir import Graph
 from fairlead.partition import Part
 from fairlead.placement import GraphPlacement, NodePlacement
@@ -19,15 +19,6 @@ if TYPE_CHECKING:
     import torch
 
 _log = logging.getLogger("fairlead.debug")
-
-
-@runtime_checkable
-class Readable(Protocol):
-    """An executable that shows what it was made into."""
-
-    def readable(self) -> Mapping[str, str]:
-        """By file name, as text: the vendor's model, code or layers. Asked after the first call; may be slow."""
-        ...
 
 
 def folder() -> Path | None:

@@ -36,6 +36,7 @@ __all__ = [
     "Options",
     "Precision",
     "Probe",
+    "Readable",
     "Refittable",
     "Relaxable",
     "Selective",
@@ -202,6 +203,15 @@ class Refittable(Protocol):
 
     def refit(self, constants: Mapping[int, torch.Tensor], /) -> None:
         """Use these values, by graph input, from the next call on."""
+        ...
+
+
+@runtime_checkable
+class Readable(Protocol):
+    """An executable that shows what it was made into, for ``FAIRLEAD_DEBUG``."""
+
+    def readable(self) -> Mapping[str, str]:
+        """By file name, as text: the vendor's model, code or layers. Asked after the first call; may be slow."""
         ...
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -77,6 +77,10 @@ class CudaGraphsExecutable:
             return ()
         places = ((i, inputs[i].data_ptr()) for i in self._copied)
         return tuple((i, address) for i, address in places if self._pool.lent(address))
+
+    def readable(self) -> Mapping[str, str]:
+        """What is recorded: calls of torch's kernels, as Python."""
+        return {"recorded.py": self._module.code}
 
     def _op_by_op(self, inputs: Sequence[Any]) -> Sequence[Any]:
         with torch.no_grad():

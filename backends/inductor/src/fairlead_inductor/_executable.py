@@ -32,6 +32,7 @@ class _Variant(NamedTuple):
 
     function: Callable[..., Any]
     admits: Callable[[Sequence[int]], bool]
+    values: Sequence[int]
 
 
 class InductorExecutable:
@@ -73,6 +74,31 @@ class InductorExecutable:
         admit_thread()
         return kept(self._results(inputs), self._copied, self._graph.kind)
 
+    def readable(self) -> Mapping[str, str]:
+        """The code that Inductor generates, for each set of sizes so far that needed its own.
+
+        It is generated anew: what comes out of torch's caches has none with it.
+        """
+        with self._lock, compile_lock:
+            codes = in_clean_thread(lambda: [code for v in self._variants for code in self._code(v.values)])
+        return {f"{number}.output_code.py": code for number, code in enumerate(codes)}
+
+    def _code(self, values: Sequence[int]) -> list[str]:
+        found: list[str] = []
+        compiler = self._inner()
+
+        def inner(*args: Any, **how: Any) -> Any:
+            made = compiler(*args, **how)
+            found.append(getattr(made, "source_code", ""))  # an empty graph has none
+            return made
+
+        with inductor_config.patch(force_disable_caches=True):
+            self._function(values, inner)
+        return found
+
+    def _inner(self) -> Callable[..., Any]:
+        return compiler_on_cuda(self._graph, self._weights) if self._on_cuda else compile_fx_inner
+
     def _results(self, inputs: Sequence[Any]) -> Sequence[Any]:
         values = [
             inputs[index] if axis is None else inputs[index].shape[axis]
@@ -101,17 +127,22 @@ class InductorExecutable:
         return inputs
 
     def _compiled(self, values: Sequence[int]) -> _Variant:
+        function, env, symbols = self._function(values, self._inner())
+        guards = env.produce_guards_expression(symbols) if symbols else None
+        variant = _Variant(function, _condition(env, guards, _fixed(env, symbols)), tuple(values))
+        self._variants.append(variant)
+        return variant
+
+    def _function(
+        self, values: Sequence[int], inner: Callable[..., Any]
+    ) -> tuple[Callable[..., Any], ShapeEnv, list[Any]]:
+        """Generated code, with the symbols and what holds of them in it."""
         env = ShapeEnv()
         mode = FakeTensorMode(shape_env=env)
         symbols = {s.name: _symint(env, s.name, v) for s, v in zip(self._graph.symbols, values, strict=True)}
         fakes = [self._fake(mode, item.value.type, item.name, symbols) for item in self._graph.inputs]
-        inner = compiler_on_cuda(self._graph, self._weights) if self._on_cuda else compile_fx_inner
         function = compile_fx(exact(to_fx(self._graph)), fakes, inner_compile=inner, config_patches=self._config)
-        guards = env.produce_guards_expression(list(symbols.values())) if symbols else None
-        fixed = _fixed(env, list(symbols.values()))
-        variant = _Variant(cast("Callable[..., Any]", function), _condition(env, guards, fixed))
-        self._variants.append(variant)
-        return variant
+        return cast("Callable[..., Any]", function), env, list(symbols.values())
 
     def _fake(self, mode: FakeTensorMode, type_: TensorType | ScalarType, name: str, symbols: Mapping[str, Any]) -> Any:
         if isinstance(type_, ScalarType):

@@ -19,6 +19,13 @@ class ModelFile(msgspec.Struct, frozen=True):
     inputs: tuple[str | None, ...]
     outputs: tuple[str, ...]
 
+    def text(self) -> str:
+        """The model in ONNX's text form."""
+        import onnx
+        import onnx_ir
+
+        return onnx_ir.to_onnx_text(onnx_ir.from_proto(onnx.ModelProto.FromString(self.model)))
+
     def to_bytes(self) -> bytes:
         """All of it, as MessagePack."""
         return msgspec.msgpack.encode(self)

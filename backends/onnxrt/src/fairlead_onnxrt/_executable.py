@@ -15,7 +15,7 @@ from fairlead.ir import DType, Graph, ScalarType
 from fairlead.ir.dims import evaluator
 from fairlead_onnx import ModelFile
 from fairlead_onnxrt._options import OnnxRuntimeOptions
-from fairlead_onnxrt._session import Session, model_file, open_session, optimized_text, text
+from fairlead_onnxrt._session import Session, model_file, open_session, optimized_text
 
 __all__ = ["SessionExecutable"]
 
@@ -107,7 +107,7 @@ class SessionExecutable:
     def readable(self) -> Mapping[str, str]:
         """The model as it was lowered, and as ONNX Runtime rewrote it, in ONNX's text form."""
         optimized = optimized_text(self._graph, self.file, self._options, self._constants)
-        return {"onnx.txt": text(self.file.model), "optimized.onnx.txt": optimized}
+        return {"onnx.txt": self.file.text(), "optimized.onnx.txt": optimized}
 
     def refit(self, constants: Mapping[int, torch.Tensor], /) -> None:
         """Load the session again: ONNX Runtime packs weights, so that new values in place are not enough."""

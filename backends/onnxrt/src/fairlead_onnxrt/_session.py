@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import onnx_ir
 import onnxruntime
 import torch
 
@@ -71,13 +70,6 @@ def open_session(
     return Session(session, (tensors, values))
 
 
-def text(model: bytes) -> str:
-    """A model in ONNX's text form."""
-    import onnx
-
-    return str(onnx_ir.to_onnx_text(onnx_ir.from_proto(onnx.ModelProto.FromString(model))))
-
-
 def optimized_text(
     graph: Graph, file: ModelFile, options: OnnxRuntimeOptions, constants: Mapping[int, torch.Tensor]
 ) -> str:
@@ -85,7 +77,7 @@ def optimized_text(
     with tempfile.TemporaryDirectory(prefix="fairlead-") as folder:
         written = Path(folder, "model.onnx")
         open_session(graph, file, options, constants, written)
-        return text(written.read_bytes())
+        return ModelFile(written.read_bytes(), file.inputs, file.outputs).text()
 
 
 _SINGLE_FUSIONS = ("MatMulScaleFusion", "LayerNormFusion", "SimplifiedLayerNormFusion")

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy
-import onnx_ir
 import openvino
 import torch
 from openvino.op import Constant
@@ -21,7 +20,7 @@ from fairlead_openvino._ranges import largest, largest_that_fits
 from fairlead_openvino._snippets import crashes_tokenizer
 from fairlead_openvino._target import TARGET
 
-__all__ = ["Compiled", "compile_file", "evaluable", "model_file", "ov_tensor", "text"]
+__all__ = ["Compiled", "compile_file", "evaluable", "model_file", "ov_tensor"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +45,6 @@ def _core() -> openvino.Core:
 def model_file(graph: Graph) -> ModelFile:
     """The graph lowered for OpenVINO."""
     return lower(graph, target=TARGET).file()
-
-
-def text(model: bytes) -> str:
-    """A model in ONNX's text form."""
-    import onnx
-
-    return str(onnx_ir.to_onnx_text(onnx_ir.from_proto(onnx.ModelProto.FromString(model))))
 
 
 def compile_file(

@@ -14,7 +14,7 @@ from openvino._pyopenvino import InferRequest
 from fairlead.ir import DType, Graph, ScalarType, Type
 from fairlead.ir.dims import evaluator
 from fairlead_onnx import ModelFile
-from fairlead_openvino._compiled import Compiled, compile_file, evaluable, model_file, ov_tensor, text
+from fairlead_openvino._compiled import Compiled, compile_file, evaluable, model_file, ov_tensor
 from fairlead_openvino._options import OpenVINOOptions
 from fairlead_openvino._ranges import largest, largest_that_fits
 
@@ -98,7 +98,7 @@ class ModelExecutable:
 
     def readable(self) -> Mapping[str, str]:
         """The model as it was lowered, in ONNX's text form, and the steps that OpenVINO runs."""
-        return {"onnx.txt": text(self.file.model), "steps.txt": self._runs.steps()}
+        return {"onnx.txt": self.file.text(), "steps.txt": self._runs.steps()}
 
     def refit(self, constants: Mapping[int, torch.Tensor], /) -> None:
         """Compile again: OpenVINO packs weights, so that new values in place are not enough."""

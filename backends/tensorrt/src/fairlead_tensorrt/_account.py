@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-__all__ = ["Account", "Layer", "account", "onnx_text", "text"]
+__all__ = ["Account", "Layer", "account", "text"]
 
 
 class Layer(msgspec.Struct, frozen=True):
@@ -50,14 +50,6 @@ def account(said: Iterable[str]) -> Account:
         elif found := _MEMORY.match(text):
             memory[found[1]] = int(found[2])
     return Account(layers, memory["Activation"], memory["Weights"])
-
-
-def onnx_text(model: bytes) -> str:
-    """A model in ONNX's text form."""
-    import onnx
-    import onnx_ir
-
-    return str(onnx_ir.to_onnx_text(onnx_ir.from_proto(onnx.ModelProto.FromString(model))))
 
 
 def text(found: Account) -> str:

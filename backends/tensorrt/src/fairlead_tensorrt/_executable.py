@@ -19,7 +19,7 @@ from fairlead.interpret import torch_dtype
 from fairlead.ir import Graph, ScalarType
 from fairlead.ir.dims import evaluator
 from fairlead_onnx import ModelFile
-from fairlead_tensorrt._account import Account, account, onnx_text, text
+from fairlead_tensorrt._account import Account, account, text
 from fairlead_tensorrt._engine import build_plan, model_file
 from fairlead_tensorrt._options import TensorRTOptions
 from fairlead_tensorrt._sdk import Loaded, TensorRTError, sdk_of
@@ -100,7 +100,7 @@ class EngineExecutable:
 
     def readable(self) -> Mapping[str, str]:
         """The model as it was lowered, in ONNX's text form, and the layers of the engine that was built."""
-        files = {"onnx.txt": onnx_text(self._stored.file.model)}
+        files = {"onnx.txt": self._stored.file.text()}
         return files | ({"layers.txt": text(self._account)} if self._account else {})
 
     def refit(self, constants: Mapping[int, torch.Tensor], /) -> None:
