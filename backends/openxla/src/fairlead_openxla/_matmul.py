@@ -13,6 +13,7 @@ from fairlead.ir import DType
 from fairlead_openxla._call import Call
 from fairlead_openxla._layouts import cuts, matrix
 from fairlead_openxla._numbers import Array, cast, dtype_of, operand, wider
+from fairlead_openxla._releases import turns_products
 from fairlead_openxla._rules import rule
 from fairlead_openxla._target import on_cpu, precision
 
@@ -102,6 +103,8 @@ def _across(x: Array, weight: Array, dtype: DType) -> Array:
     Eigen is several times slower where the factor on the right has its columns in order, as ``weight.T`` has. So the
     smaller factor is turned around, and the product with it; barriers keep XLA from putting the two turns together.
     """
+    if not turns_products():
+        return product(x, weight.T, dtype)
     rows, (columns, inner) = math.prod(x.shape[:-1]), weight.shape
     if rows * (inner + columns) >= inner * columns:
         return _columns(x, [_turned(block) for block in _cut(weight)], dtype)

@@ -9,11 +9,19 @@ from typing import Any
 import jax
 from jax.experimental import serialize_executable
 
-__all__ = ["cpu_apart", "direct_exporter", "direct_importer", "loaded_onto", "wide_types"]
+__all__ = ["cpu_apart", "direct_exporter", "direct_importer", "loaded_onto", "turns_products", "wide_types"]
 
 
 _LOWERS_APART = (0, 10)
 """The first release that was tried which lowers for a device without starting the others; 0.4.38 does not."""
+
+_TURNS_PRODUCTS = (0, 10)
+"""The first release that was tried which runs every product whose result is turned; 0.4.38 ends with an error."""
+
+
+def turns_products() -> bool:
+    """Whether the result of a product may be turned: else XLA lays it out by columns, which its own kernel refuses."""
+    return bool(jax.__version_info__ >= _TURNS_PRODUCTS)
 
 
 def wide_types(enabled: bool = True) -> Any:
