@@ -232,7 +232,7 @@ def written(rows: Sequence[Row], backend: str) -> str:
         "the cores is other programs; times are processor seconds, and what counts is their ratio.\n\n"
         f"{len(plain)} architectures of transformers as they are, and {len(broken)} programs whose graphs are to "
         "break: the same watched, by a hook on each layer that branches on what the layer gave, and some that break by "
-        "their own code. `torch._dynamo.explain` names {sum(r.torchs.total() for r in plain)} breaks in the first and "
+        f"their own code. `torch._dynamo.explain` names {sum(r.torchs.total() for r in plain)} breaks in the first and "
         f"{sum(r.torchs.total() for r in broken)} in {sum(bool(r.torchs) for r in broken)} of the others. {named} are "
         f"named by `fairlead.explain`, at their lines, which names {sum(r.breaks.total() for r in rows)} in all: also "
         "those of functions that torch made no graph of.\n\n"
