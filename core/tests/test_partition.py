@@ -281,6 +281,28 @@ def test_draws_of_several_backends_keep_the_order_of_the_program() -> None:
     assert [n.results[0].id for p in parts for n in p.graph.nodes if n.results[0]] == [0, 1, 2, 3]
 
 
+def reduced(result: int, operand: Value) -> Node:
+    return Node("_c10d_functional.all_reduce.default", (operand, "sum", "0@2"), (Value(result, f32(2)),))
+
+
+def test_collectives_keep_the_order_of_the_program_although_a_later_one_is_ready_first() -> None:
+    x, y = Value(0, f32(2)), Value(1, f32(2))
+    nodes = (Node("aten.neg.default", (x,), (y,)), reduced(2, y), reduced(3, x), draw(4))
+    graph = Graph("g", Kind.inference, (Input(x),), nodes, tuple(Output(Value(i, f32(2))) for i in (2, 3, 4)))
+    parts = split(graph, ("a", "eager", "eager", "eager"), "a")
+    assert [n.op for p in parts for n in p.graph.nodes].index("aten.neg.default") < 2, "only the draw may come first"
+    assert [n.result.id for p in parts for n in p.graph.nodes if n.op.startswith("_c10d")] == [2, 3]
+
+
+def test_communication_that_a_backend_does_not_have_is_torchs_and_not_declined() -> None:
+    x = Value(0, f32(2))
+    graph = Graph("g", Kind.inference, (Input(x),), (reduced(1, x),), (Output(Value(1, f32(2))),))
+    found = assign(graph, "a", (), lambda name, node: Support.no("no rule"))
+    assert [(n.backend, n.why, n.reason) for n in found.nodes] == [
+        ("eager", Why.collective, "torch.distributed communicates")
+    ]
+
+
 def test_a_part_has_inputs_and_outputs_of_its_own() -> None:
     x, w = Input(Value(0, f32("b", 2)), Role.user, "x"), Input(Value(1, f32(2)), Role.parameter, "w")
     h, y, z = (Value(i, f32("b", 2)) for i in (2, 3, 4))

@@ -34,6 +34,7 @@ def results(kinds: Sequence[str], backends: Sequence[str], *, processes: int, de
         assert each["graphs"] == ["inference", "forward", "backward"][: len(COLLECTIVES[each["kind"]])], each
         assert each["collectives"] == COLLECTIVES[each["kind"]], each
         assert each["recompilations"] == [], each
+        assert each["declined"] == 0, each
     return found
 
 
@@ -47,7 +48,8 @@ def results(kinds: Sequence[str], backends: Sequence[str], *, processes: int, de
 def test_ranks_that_share_a_module_compute_what_eager_ranks_do(
     processes: int, kinds: Sequence[str], backends: Sequence[str]
 ) -> None:
-    results(kinds, backends, processes=processes)
+    for each in results(kinds, backends, processes=processes):
+        assert each["takers"] == ["inductor" if each["backend"] == "inductor" else "eager"], each
 
 
 @pytest.mark.gpu

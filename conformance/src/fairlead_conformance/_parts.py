@@ -84,7 +84,7 @@ def parts_of(graph: Graph, subject: Subject) -> tuple[Part, ...]:
     takers: list[str] = []
     refused: list[tuple[Node, Support]] = []
     for node, placed in zip(graph.nodes, assignment.nodes, strict=True):
-        if placed.why in (Why.random, Why.number):
+        if placed.why in (Why.random, Why.collective, Why.number):
             takers.append(DRAWS)
             continue
         takers.append(subject.name)

@@ -22,14 +22,14 @@ from fairlead.ir import (
     Value,
     symbols_in,
 )
-from fairlead.passes import draws, shown_views
+from fairlead.passes import communicates, draws, shown_views
 from fairlead.placement import NodePlacement, Why
 
 __all__ = ["DRAWS", "NO_RANDOM_NUMBERS", "Assignment", "Part", "assign", "split", "subgraph", "verdict"]
 
 DRAWS = "eager"
-"""The backend that draws random numbers for those that do not, makes the views that outputs are, and runs declined
-Parts that are too small to fuse."""
+"""The backend that draws random numbers and communicates for those that do not, makes the views that outputs are, and
+runs declined Parts that are too small to fuse."""
 
 NO_RANDOM_NUMBERS = Support.no("random numbers")
 
@@ -104,9 +104,10 @@ def assign(
 ) -> Assignment:
     """Ask ``first`` for each node, then the backends of ``fallback`` in turn. What nobody takes has the backend "".
 
-    Three things that `DRAWS` does are no fallback: it draws the random numbers that ``first`` does not draw itself, it
-    makes the views that outputs are, because only torch's share the memory that eager's do, and it computes what
-    follows from Python floats alone, which torch passes as tensors of one 64-bit number, where ``first`` has no such.
+    Four things that `DRAWS` does are no fallback: it draws the random numbers that ``first`` does not draw itself, it
+    runs the collectives that ``first`` does not, it makes the views that outputs are, because only torch's share the
+    memory that eager's do, and it computes what follows from Python floats alone, which torch passes as tensors of one
+    64-bit number, where ``first`` has no such.
     With ``saves_views``, ``first`` is left the views of its own results whose sharing of memory nobody sees.
     """
     numbers = set() if first == DRAWS else _numbers(graph)
@@ -125,6 +126,8 @@ def assign(
             taker, why, reason = first, Why.native, ""
         elif answer == NO_RANDOM_NUMBERS:
             taker, why, reason = DRAWS, Why.random, "torch draws it"
+        elif communicates(node) and not node.regions:
+            taker, why, reason = DRAWS, Why.collective, "torch.distributed communicates"
         elif id(node) in numbers:
             taker, why, reason = DRAWS, Why.number, "one number, which torch computes"
         else:
@@ -187,7 +190,7 @@ def split(graph: Graph, backends: Sequence[str], first: str) -> tuple[Part, ...]
 
     Alternates between backends, each time with every node of that backend that is ready, in program order; begins
     with the backend that leads to the fewest Parts. Random numbers are drawn in the order of the program, whoever
-    draws them.
+    draws them, and so do processes communicate.
     """
     names = sorted(set(backends), key=lambda name: (name == first, name))  # in doubt what others compute comes first
     orders = itertools.islice(itertools.permutations(names), _MOST_ORDERS)
@@ -213,20 +216,25 @@ def _groups(graph: Graph, backends: Sequence[str], order: Sequence[str]) -> list
 def _ready(waiting: _Waiting, name: str, known: set[int]) -> tuple[list[Node], _Waiting]:
     """The nodes of one backend that can run now, whose results become known, and all others.
 
-    A draw waits for every draw before it.
+    A draw waits for every draw before it, and a collective for every collective.
     """
     taken: list[Node] = []
     left: _Waiting = []
-    a_draw_waits = False
+    waiting_kinds: set[str] = set()
     for node, owner in waiting:
-        is_draw = draws(node)
-        if owner == name and all(v.id in known for v in node.operands()) and not (is_draw and a_draw_waits):
+        kinds = _ordered_kinds(node)
+        if owner == name and all(v.id in known for v in node.operands()) and not kinds & waiting_kinds:
             taken.append(node)
             known.update(r.id for r in node.results if r is not None)
         else:
             left.append((node, owner))
-            a_draw_waits = a_draw_waits or is_draw
+            waiting_kinds |= kinds
     return taken, left
+
+
+def _ordered_kinds(node: Node) -> set[str]:
+    """Of which kinds a node is that keep their order among themselves."""
+    return {kind for kind, is_one in (("draw", draws), ("collective", communicates)) if is_one(node)}
 
 
 def _worth_compiling(name: str, nodes: list[Node], first: str) -> str:

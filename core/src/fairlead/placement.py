@@ -15,13 +15,14 @@ __all__ = ["Decline", "GraphPlacement", "NodePlacement", "PartPlacement", "Place
 class Why(enum.StrEnum):
     """How a node came to its backend.
 
-    Chosen, declined by the one that was asked for, drawn by torch, a view that torch makes, one Python number computed
-    from others, or hoisted out.
+    Chosen, declined by the one that was asked for, drawn by torch, communication between processes that is left to
+    torch, a view that torch makes, one Python number computed from others, or hoisted out.
     """
 
     native = "native"
     declined = "declined"
     random = "random"
+    collective = "collective"
     view = "view"
     number = "number"
     hoisted = "hoisted"
@@ -70,7 +71,10 @@ class GraphPlacement(msgspec.Struct, frozen=True):
 
     @property
     def total(self) -> int:
-        """How many nodes had to be placed: all but what torch draws or shows, single numbers, and what was hoisted."""
+        """How many nodes had to be placed.
+
+        All but what torch draws, exchanges or shows, single numbers, and what was hoisted.
+        """
         return sum(n.why in (Why.native, Why.declined) for n in self.nodes)
 
     @property

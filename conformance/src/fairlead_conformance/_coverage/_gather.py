@@ -114,7 +114,8 @@ def _answer(node: Node, graph: Graph, subject: Subject) -> _Answer:
         return said[id(inner)]
 
     placed = assign(shown, subject.name, (), ask).nodes
-    asked = [n for n, p in zip(shown.nodes, placed, strict=True) if p.why not in (Why.random, Why.number)]
+    torchs = (Why.random, Why.collective, Why.number)
+    asked = [n for n, p in zip(shown.nodes, placed, strict=True) if p.why not in torchs]
     if not asked:
         return _Answer(Outcome.drawn, "")
     for inner in asked:
