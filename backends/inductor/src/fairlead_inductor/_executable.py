@@ -15,6 +15,7 @@ from torch._inductor.compile_fx import compile_fx, compile_fx_inner
 from torch._subclasses import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 
+from fairlead.errors import CompileError, FairleadError
 from fairlead.interpret import in_clean_thread, restride, to_fx, torch_dtype
 from fairlead.ir import DType, Graph, Node, Role, ScalarType, TensorType, Value, dims, row_major
 from fairlead_inductor._exact import exact
@@ -113,7 +114,7 @@ class InductorExecutable:
                 return variant.function(*inputs)  # type: ignore[no-any-return]
         with self._lock, compile_lock:  # the state of torch's compilers is one for all threads
             variant = next((v for v in self._variants if v.admits(values)), None) or in_clean_thread(
-                lambda: self._compiled(values)
+                lambda: self._compiled_or_not(values)
             )
         return variant.function(*inputs)  # type: ignore[no-any-return]
 
@@ -125,6 +126,19 @@ class InductorExecutable:
             if inputs[i].stride() != wanted:
                 inputs[i] = restride(inputs[i], wanted)
         return inputs
+
+    def _compiled_or_not(self, values: Sequence[int]) -> _Variant:
+        """A variant; a `CompileError` where Inductor fails, so that core knows that nothing of the Part has run."""
+        try:
+            return self._compiled(values)
+        except (FairleadError, torch.OutOfMemoryError):
+            raise
+        except Exception as error:
+            raise CompileError(
+                f"Inductor raised {type(error).__name__}: {error}",
+                where=f"torch {torch.__version__}; graph {self._graph.name} of {len(self._graph.nodes)} nodes",
+                next="allow fallback to run the Part elsewhere",
+            ) from error
 
     def _compiled(self, values: Sequence[int]) -> _Variant:
         function, env, symbols = self._function(values, self._inner())
