@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -11,6 +12,7 @@ from torch._dynamo.convert_frame import compile_lock
 from torch._dynamo.source import ConstantSource
 from torch._inductor import config as inductor_config
 from torch._inductor import list_mode_options
+from torch._inductor.async_compile import AsyncCompile
 from torch._inductor.compile_fx import compile_fx, compile_fx_inner
 from torch._subclasses import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
@@ -24,6 +26,9 @@ from fairlead_inductor._trees import Aligned, admit_thread, compiler_on_cuda, ke
 if TYPE_CHECKING:
     from fairlead_inductor._backend import InductorOptions
 
+if hasattr(os, "register_at_fork"):
+    # torch forgets its processes that compile, and not its threads, which do not come along either: a child would wait
+    os.register_at_fork(after_in_child=AsyncCompile.pool.cache_clear)
 
 _HALVES = (DType.f16, DType.bf16)
 
