@@ -177,7 +177,7 @@ class Executable(Protocol):
     ``baked``: indices of graph inputs whose constants the executable holds; they are not passed to it.
     ``fresh_outputs``: whether each call returns memory that no later call writes; where it is False, core copies.
     An executable may also say ``takes_parameters = True``: then inputs come as the caller has them, and may require
-    gradients; core detaches them otherwise, which costs about two microseconds each.
+    gradients; core detaches each of them at each call otherwise.
     """
 
     @property

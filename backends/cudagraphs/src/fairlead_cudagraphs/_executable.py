@@ -17,7 +17,6 @@ __all__ = ["CudaGraphsExecutable"]
 
 _WEIGHTS = (Role.parameter, Role.buffer, Role.constant)
 
-
 _MOST_LENT = 4
 """So many recordings at once may lend what they saved for one set of sizes; further calls run op by op."""
 

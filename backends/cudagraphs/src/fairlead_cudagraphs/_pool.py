@@ -52,7 +52,7 @@ class Pool:
         return self._places[address] > 0
 
     def lend(self, lender: Lender, stream: torch.cuda.Stream) -> None:
-        """Keep a recording that lends, though it be forgotten, until what it lent is gone; it is read on ``stream``."""
+        """Keep a recording that lends until it is replayed or swept, forgotten or not; it is read on ``stream``."""
         self._borrowed[id(lender)] = lender, stream
 
     def reclaim(self, lender: Lender) -> None:
