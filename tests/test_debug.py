@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 import fairlead
-from fairlead import ir
-from fairlead.backend import Readable
+from fairlead import _debug, ir
+from fairlead._program import Step
+from fairlead.backend import Executable, Readable, Refittable
 from fairlead.errors import FairleadError
+from fairlead.ir import Graph, Kind
+from fairlead.partition import Part
 
 WRITTEN = {
     "inductor": {"0.output_code.py": "extern_kernels"},
@@ -97,3 +102,43 @@ def test_backends_for_gpus_show_theirs_too() -> None:
 
     assert issubclass(CudaGraphsExecutable, Readable)
     assert issubclass(EngineExecutable, Readable)
+
+
+class Talkative:
+    """An executable that says all that one may say, and something that core does not know yet."""
+
+    baked = frozenset({1})
+    fresh_outputs = False
+    takes_parameters = True
+    says_more = "later"
+
+    def __call__(self, inputs: Sequence[Any], /) -> Sequence[Any]:
+        return inputs
+
+    def readable(self) -> Mapping[str, str]:
+        return {"said.txt": "said"}
+
+
+class Refitted(Talkative):
+    def refit(self, constants: Mapping[int, torch.Tensor], /) -> None:
+        self.constants = constants
+
+
+@pytest.mark.parametrize("kind", [Talkative, Refitted])
+def test_what_an_executable_says_is_said_by_the_one_that_is_shown(
+    kind: type[Talkative], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAIRLEAD_DEBUG", str(tmp_path))
+    graph, executable = Graph("g", Kind.inference, (), (), ()), kind()
+    shown: Executable = _debug.shown(graph, Part("acme", graph), executable)
+    assert shown is not executable
+    names = {name for name in dir(executable) if not name.startswith("_")}
+    assert {n for n in names if getattr(shown, n) != getattr(executable, n)} <= {"refit"}
+    assert isinstance(shown, Refittable) is isinstance(executable, Refittable)
+    if isinstance(shown, Refittable):
+        shown.refit({1: torch.ones(1)})
+        assert vars(executable)["constants"] == {1: torch.ones(1)}
+    step = Step(Part("acme", graph), (0, 1), 2)
+    step.install(shown)
+    assert (step.detaches, step.inputs) == (False, (0,))
+    assert not hasattr(shown, "says_nothing")

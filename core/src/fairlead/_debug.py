@@ -46,7 +46,7 @@ def shown(captured: Graph, part: Part, executable: Executable) -> Executable:
 
 
 class _Shown:
-    """An executable that is written after its first call, as some compile then."""
+    """An executable that is written after its first call, as some compile then. All else is the executable's own."""
 
     def __init__(self, home: str, part: Part, executable: Executable) -> None:
         self._executable = executable
@@ -61,6 +61,10 @@ class _Shown:
     @property
     def fresh_outputs(self) -> bool:
         return self._executable.fresh_outputs
+
+    def __getattr__(self, name: str) -> Any:
+        """What an executable may say beside what it has to, such as ``takes_parameters``."""
+        return getattr(self._executable, name)
 
     def __call__(self, inputs: Sequence[Any], /) -> Sequence[Any]:
         results = self._executable(inputs)
@@ -81,6 +85,8 @@ class _Shown:
 
 
 class _RefittableShown(_Shown):
+    """Has in its class the method by which `isinstance` knows a `Refittable`."""
+
     def refit(self, constants: Mapping[int, torch.Tensor], /) -> None:
         assert isinstance(self._executable, Refittable)
         self._executable.refit(constants)
