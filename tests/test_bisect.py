@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ import torch
 import fairlead
 from fairlead._bisect import Limits, bisect_file
 from fairlead.bisection import Bisection, Failure, Rung
-from fairlead.errors import ArgumentError, BackendNotFoundError, BackendNotReadyError
+from fairlead.errors import AccuracyError, ArgumentError, BackendNotFoundError, BackendNotReadyError
 from fairlead.hooks import Pass, hookimpl, plugin_manager
 from fairlead.ir import Builder, DType, Graph, Input, Kind, Node, Output, TensorType, Value, read, write
 from fairlead.registry import registry
@@ -234,6 +236,28 @@ def test_an_unknown_backend_is_an_error_before_anything_runs() -> None:
 def test_no_time_at_all_is_an_error() -> None:
     with pytest.raises(ArgumentError, match="seconds is 0 and timeout 120"):
         fairlead.bisect(Net(), [X], backend="eager", seconds=0)
+
+
+def test_the_command_of_a_wrong_number_shows_it_with_the_options_of_the_program(
+    run: Run, site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By default it is gelu that is wrong, of which the program has none; the folder's name has to be quoted."""
+    monkeypatch.setenv("FAIRLEAD_DEBUG", str(tmp_path / "it's here"))
+    site.backend("planted", PLANTED)
+    registry.refresh()
+    options = {"op": "aten.mul.Tensor", "after": "aten.sin.default"}
+    program = fairlead.compile(
+        lambda x: x.sin() * 3, backend="planted", options=options, dynamic=True, fallback=(), verify="first"
+    )
+    with pytest.raises(AccuracyError) as raised:
+        program(torch.linspace(0.1, 1.0, 9))
+    command = re.fullmatch("`fairlead (bisect .*)` finds the smallest graph that shows it", raised.value.next)
+    assert command is not None
+    assert "--option op=aten.mul.Tensor --option after=aten.sin.default --size " in command[1]
+    done = run("-m", "fairlead", *shlex.split(command[1]), "--json", "-o", str(tmp_path))
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["rung"], found["failure"]) == (1, "backend", "wrong"), done.stderr
+    assert set(found["ops"]) == {"aten.sin.default", "aten.mul.Tensor"}
 
 
 @pytest.mark.parametrize("symbols", ["false", "true"])

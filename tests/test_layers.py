@@ -17,7 +17,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"ir", "_torch_types"}),
     frozenset({"backend", "numpy"}),
     frozenset({"_settings", "_stages", "_plugins", "hooks"}),
-    frozenset({"_contract", "_registry", "registry", "_defaults", "_options", "_hook_calls", "passes"}),
+    frozenset({"_contract", "_registry", "registry", "_defaults", "_options", "_pairs", "_hook_calls", "passes"}),
     frozenset(
         {
             "placement",

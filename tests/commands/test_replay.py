@@ -5,7 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from fairlead import ir
+from fairlead._cli.replay import replay
+from fairlead.errors import FairleadError
 from tests.conftest import BACKEND, Site
 
 from .conftest import Command, error, small
@@ -22,6 +26,25 @@ WRONG = """
                 return [x + 1 for x in run(graph, inputs)]
 
         return Wrong()
+"""
+
+CHOICE = """
+    class Choice(Options, frozen=True, kw_only=True):
+        most: int = 4
+
+    options_type = Choice
+
+    def compile(self, graph, options, constants):
+        from fairlead.interpret import run
+
+        class Short:
+            baked = frozenset()
+            fresh_outputs = True
+
+            def __call__(self, inputs):
+                return [x * (x.shape[0] <= options.most) for x in run(graph, inputs)]
+
+        return Short()
 """
 
 RAISES = """
@@ -92,3 +115,32 @@ def test_a_backend_that_is_not_there_or_not_ready_is_named(command: Command, sit
 def test_an_op_that_torch_does_not_have_is_an_error(command: Command, file: Path) -> None:
     ir.write(file, small("my.own.default"), weights="none")
     assert error(command("replay", file.name, "--backend", "eager")).startswith("FL601: the op my.own.default")
+
+
+def test_a_symbol_has_the_size_and_the_backend_the_option_that_is_given(
+    command: Command, site: Site, file: Path
+) -> None:
+    """The backend is wrong beyond a size, which is its option; 4 is what a symbol is where nobody says else."""
+    source = BACKEND.format(name="acme").replace(COMPILE, CHOICE).replace("NoOptions, P", "NoOptions, Options, P")
+    site.backend("acme", source.replace('dtypes=("f32",)', 'dtypes=("f32",), dynamic_shapes=True'))
+    builder = ir.Builder("rows", "inference")
+    builder.output(builder.op("aten.exp.default", builder.input(ir.TensorType(ir.DType.f32, ("s", 2)))))
+    ir.write(file, builder.graph())
+    for given, status in [(["--size", "s=9"], 1), (["--size", "s=9", "--option", "most=9"], 0)]:
+        result = command("replay", file.name, "--backend", "acme", "--json", *given)
+        assert result.returncode == status, result.stdout + result.stderr
+        assert json.loads(result.stdout)[0]["outputs"][0]["type"] == "float32[9, 2]"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"option": ["thread=4"]}, "FL201: backend 'onnxrt' has no option 'thread'"),
+        ({"option": ["intra_op_threads=two"]}, "FL202: option 'intra_op_threads' is 'two' .str., expected int"),
+        ({"size": ["s=4"]}, "FL203: there is no symbol 's'"),
+        ({"size": ["s"]}, "FL203: 's' is no NAME=VALUE"),
+    ],
+)
+def test_options_and_sizes_that_are_not_there_are_errors(file: Path, given: dict[str, list[str]], said: str) -> None:
+    with pytest.raises(FairleadError, match=said):
+        replay(file, "onnxrt", **given)  # type: ignore[arg-type]

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import msgspec
 import torch
 
-from fairlead import _debug, _hook_calls, _settings, hooks
-from fairlead._failures import budget_error, compile_error, device_error, out_of_memory, run_error, supports_error
+from fairlead import _debug, _failures, _hook_calls, _settings, hooks
 from fairlead._precision import PreciseProgram, options_of
 from fairlead._program import Plan, Program
 from fairlead._registry import registry
@@ -201,10 +200,16 @@ class _Build:
         verify, precision = self.request.verify, self.request.precision
         if verify is None:
             return Program(*program) if precision is None else PreciseProgram(precision, *program)
-        return VerifiedProgram(Subject(self._named, self.backend.name, verify, self._ran_on), precision, *program)
+        subject = Subject(self._named, self._target(self.backend.name), verify, self._ran_on)
+        return VerifiedProgram(subject, precision, *program)
 
-    def _ran_on(self, part: Part) -> str:
-        return self.record.parts[part.graph.name].backend
+    def _ran_on(self, part: Part) -> _failures.Target:
+        return self._target(self.record.parts[part.graph.name].backend)
+
+    def _target(self, name: str) -> _failures.Target:
+        """A backend with the caller's options alone: bisect compares with float32, whatever precision was accepted."""
+        given = self.request.options if name == self.request.backend else None
+        return _failures.Target(name, options_of(registry.get(name), given, None))
 
     def _prepared(self, graph: Graph) -> Graph:
         graph = msgspec.structs.replace(graph, name=self.name)
@@ -289,7 +294,7 @@ class _Build:
             return verdict(backend, node, self.kind, eager_rng=self.request.rng == "eager")
         except Exception as error:
             if name == self.request.backend and (not self.request.fallback or _settings.strict()):
-                raise supports_error(name, node, error) from error
+                raise _failures.supports_error(name, node, error) from error
             _log.warning("backend %r raised in supports(%s): %r; the node is declined", name, node.op, error)
             return Support.no(f"supports() raised {type(error).__name__}: {error}")
 
@@ -310,7 +315,7 @@ class _Build:
         except PluginError:
             raise
         except Exception as error:
-            failure = compile_error(name, part, constants, error)
+            failure = _failures.compile_error(_failures.Target(name, options), part, constants, error)
             after = self._after(name)
             if after is None:
                 raise failure from error
@@ -330,9 +335,9 @@ class _Build:
 
     def _rescue(self, part: Part, error: Exception) -> Executable:
         if isinstance(error, torch.OutOfMemoryError):  # what comes next needs as much, and programs know this type
-            error.add_note(out_of_memory(part))
+            error.add_note(_failures.out_of_memory(part))
             raise error
-        failure = error if isinstance(error, FairleadError) else run_error(part, error)
+        failure = error if isinstance(error, FairleadError) else _failures.run_error(part, error)
         after = self._after(part.backend)
         # other processes have had their part of what this one has communicated, and wait for what comes after it
         communicated = not isinstance(error, CompileError) and any(map(communicates, part.graph.nodes))
@@ -369,8 +374,8 @@ def _enforce(request: Request, placement: GraphPlacement) -> None:
     if len(declined) <= allowed and not untaken:
         return
     if all(n.reason.startswith("device ") for n in declined):
-        raise device_error(request.backend, placement)
-    raise budget_error(request.backend, placement, budget if not untaken else None)
+        raise _failures.device_error(request.backend, placement)
+    raise _failures.budget_error(request.backend, placement, budget if not untaken else None)
 
 
 def _first_line(error: Exception) -> str:

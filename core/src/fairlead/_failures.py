@@ -8,10 +8,12 @@ import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from fairlead import ir
+from fairlead._pairs import command
 from fairlead._registry import registry
+from fairlead.backend import Options
 from fairlead.errors import (
     AccuracyError,
     CompileError,
@@ -37,6 +39,13 @@ _MOST_BYTES = 2**28
 """Of the inputs that are written beside a graph whose numbers are wrong; inputs of more are drawn anew."""
 
 
+class Target(NamedTuple):
+    """What runs a Part: a backend by name, and its options."""
+
+    name: str
+    options: Options
+
+
 def supports_error(name: str, node: Node, cause: Exception) -> SupportsError:
     """The backend raised where it has to answer."""
     return SupportsError(
@@ -46,15 +55,17 @@ def supports_error(name: str, node: Node, cause: Exception) -> SupportsError:
     )
 
 
-def compile_error(name: str, part: Part, constants: Mapping[int, torch.Tensor], cause: Exception) -> FairleadError:
+def compile_error(target: Target, part: Part, constants: Mapping[int, torch.Tensor], cause: Exception) -> FairleadError:
     """The backend raised while compiling; the Part is kept as a file."""
     if isinstance(cause, FairleadError):
         return cause
     path = _replay_file(part, constants)
-    kept = f"`fairlead replay {path} --backend {name}` shows it again" if path else "the graph could not be written"
+    kept = "the graph could not be written"
+    if path is not None:
+        kept = f"{command('replay', str(path), *target)} shows it again"
     return CompileError(
-        f"backend {name!r} raised {_text(cause)} while compiling {len(part.graph.nodes)} nodes",
-        where=f"{_wheel(name)}; {_first_location(part)}",
+        f"backend {target.name!r} raised {_text(cause)} while compiling {len(part.graph.nodes)} nodes",
+        where=f"{_wheel(target.name)}; {_first_location(part)}",
         next=f"{kept}; allow fallback to run the Part elsewhere",
     )
 
@@ -69,33 +80,34 @@ def run_error(part: Part, cause: Exception) -> RunError:
 
 
 def part_accuracy_error(
-    part: Part, ran_on: str, inputs: Sequence[Any], verdict: Verdict, *, baked: bool
+    part: Part, ran_on: Target, inputs: Sequence[Any], verdict: Verdict, *, baked: bool
 ) -> AccuracyError:
     """A Part gave wrong numbers for these inputs; both are kept as a file."""
     stale = "after writes to weights that torch does not count call refresh(); else " if baked else ""
     return AccuracyError(
-        f"backend {ran_on!r} is wrong in Part {part.graph.name} of {len(part.graph.nodes)} nodes: {verdict.problem}",
-        where=f"{_wheel(ran_on)}; {_location_of(part.graph, verdict)}",
+        f"backend {ran_on.name!r} is wrong in Part {part.graph.name} of {len(part.graph.nodes)} nodes: "
+        f"{verdict.problem}",
+        where=f"{_wheel(ran_on.name)}; {_location_of(part.graph, verdict)}",
         next=f"{stale}{_bisecting(part.graph, ran_on, inputs)}",
     )
 
 
-def graph_accuracy_error(graph: Graph, backend: str, inputs: Sequence[Any], verdict: Verdict) -> AccuracyError:
+def graph_accuracy_error(graph: Graph, backend: Target, inputs: Sequence[Any], verdict: Verdict) -> AccuracyError:
     """A graph gave wrong numbers for these inputs although none of its Parts did."""
     return AccuracyError(
-        f"graph {graph.name} is wrong on backend {backend!r}, though each of its Parts is right: {verdict.problem}",
-        where=f"{_wheel(backend)}; {_location_of(graph, verdict)}",
+        f"graph {graph.name} is wrong on backend {backend.name!r}, though each of its Parts is right: "
+        f"{verdict.problem}",
+        where=f"{_wheel(backend.name)}; {_location_of(graph, verdict)}",
         next="after writes to weights that torch does not count call refresh(); else "
         f"{_bisecting(graph, backend, inputs)}",
     )
 
 
-def _bisecting(graph: Graph, backend: str, inputs: Sequence[Any]) -> str:
-    path = _file(f"{backend}-{graph.name}", graph, _fitting(graph, inputs), "inline")
-    if path is None:
-        return f"`fairlead bisect MODEL --backend {backend}` finds the smallest graph that shows it"
-    sizes = "".join(f" --size {symbol.name}={symbol.read(inputs)}" for symbol in graph.symbols)
-    return f"`fairlead bisect {path} --backend {backend}{sizes}` finds the smallest graph that shows it"
+def _bisecting(graph: Graph, backend: Target, inputs: Sequence[Any]) -> str:
+    path = _file(f"{backend.name}-{graph.name}", graph, _fitting(graph, inputs), "inline")
+    sizes = {symbol.name: symbol.read(inputs) for symbol in graph.symbols} if path else {}
+    bisecting = command("bisect", str(path or "MODEL"), *backend, sizes)
+    return f"{bisecting} finds the smallest graph that shows it"
 
 
 def _fitting(graph: Graph, inputs: Sequence[Any]) -> dict[int, torch.Tensor]:

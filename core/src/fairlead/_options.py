@@ -39,6 +39,18 @@ def parse(backend: Backend[Any], mapping: Mapping[str, object] | Options | None)
         raise _bad_value(options_type, mapping, str(error), where) from error
 
 
+def changed(options: Options) -> dict[str, Any]:
+    """The options that are not as they are by default.
+
+    >>> from fairlead.backend import NoOptions
+    >>> changed(NoOptions())
+    {}
+    """
+    default = type(options)()
+    names = options.__struct_fields__
+    return {name: getattr(options, name) for name in names if getattr(options, name) != getattr(default, name)}
+
+
 def spell(annotation: object) -> str:
     """A type as a user would write it.
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import torch
 
 from fairlead._accuracy import Reference, floor_of
-from fairlead._failures import graph_accuracy_error, part_accuracy_error
+from fairlead._failures import Target, graph_accuracy_error, part_accuracy_error
 from fairlead._messages import cause
 from fairlead._precision import PreciseProgram, accepted_by_torch
 from fairlead._program import Binding, Step
@@ -35,13 +35,13 @@ same in every process, in step with nothing in the program, and needs no generat
 class Subject(NamedTuple):
     """What is verified: the graph as it was captured, the backend asked for, and which calls.
 
-    ``ran_on`` says what backend a Part runs on, after whatever has failed.
+    ``ran_on`` says what a Part runs on, after whatever has failed.
     """
 
     graph: Graph
-    backend: str
+    backend: Target
     verify: Verify
-    ran_on: Callable[[Part], str]
+    ran_on: Callable[[Part], Target]
 
 
 class VerifiedProgram(PreciseProgram):

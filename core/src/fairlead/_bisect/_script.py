@@ -17,6 +17,7 @@ from fairlead import ir
 from fairlead._bisect._candidate import Candidate, expected
 from fairlead._bisect._sizes import sized
 from fairlead._bisect._trials import Outcome
+from fairlead._options import changed
 from fairlead.backend import Options
 from fairlead.bisection import Failure
 from fairlead.interpret import restride, tensor_of
@@ -99,7 +100,7 @@ class Script(NamedTuple):
             stored="" if len(_stored(candidate)) == 1 else 1,
             inputs=_inputs(candidate),
             backend=self.backend,
-            options=", ".join(f"{name}={value!r}" for name, value in _chosen(self.options).items()),
+            options=", ".join(f"{name}={value!r}" for name, value in changed(self.options).items()),
             constants=f"{{{constants}}}",
             limits=_limits(candidate),
         )
@@ -161,13 +162,6 @@ def _strides(candidate: Candidate) -> dict[int, tuple[int, ...]]:
     """Those of inputs that are not row-major."""
     tensors = ((i, x) for i, x in enumerate(candidate.inputs) if isinstance(x, torch.Tensor))
     return {i: tuple(x.stride()) for i, x in tensors if not x.is_contiguous()}
-
-
-def _chosen(options: Options) -> dict[str, Any]:
-    """The options that are not as they are by default."""
-    default = type(options)()
-    names = options.__struct_fields__
-    return {name: getattr(options, name) for name in names if getattr(options, name) != getattr(default, name)}
 
 
 def _title(text: str) -> str:

@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from fairlead._cli.pairs import given_options, given_sizes
+from fairlead._cli.pairs import OptionPairs, SizePairs
 from fairlead._cli.terminal import JsonOption, err, print_json, show
 from fairlead._models import check_spec
+from fairlead._pairs import given_options, given_sizes
 from fairlead._registry import registry
 from fairlead.errors import ArgumentError
 
@@ -29,12 +30,8 @@ def bisect(
     ],
     backend: Annotated[str, typer.Option(help="Name of the backend that fails.", show_default=False)],
     train: Annotated[bool, typer.Option("--train", help="A training step: forward, loss and backward.")] = False,
-    option: Annotated[
-        list[str], typer.Option(metavar="NAME=VALUE", help="An option of the backend; may be repeated.")
-    ] = [],  # noqa: B006 - typer's
-    size: Annotated[
-        list[str], typer.Option(metavar="SYMBOL=N", help="The size of a symbol in a .fir file; may be repeated.")
-    ] = [],  # noqa: B006
+    option: OptionPairs = [],  # noqa: B006 - typer's
+    size: SizePairs = [],  # noqa: B006
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for what is written.")] = Path(),
     seconds: Annotated[float, typer.Option(min=1, help="After which no further graph is tried.")] = 600.0,
     timeout: Annotated[float, typer.Option(min=1, help="Seconds after which a Part hangs.")] = 120.0,

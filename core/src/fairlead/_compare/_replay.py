@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 import torch
 
-from fairlead import interpret
+from fairlead import _options, interpret
 from fairlead._accuracy import Case, Findings, Reference, named
 from fairlead._capture import Captured
 from fairlead._compile import Request, Session
@@ -20,7 +20,7 @@ from fairlead.ir._tensors import tensor_data
 from fairlead.passes import canonicalize, recognize_composites
 from fairlead.placement import Placement
 
-__all__ = ["OutputError", "Replay", "check_backend", "interpreted", "replay"]
+__all__ = ["Example", "OutputError", "Replay", "check_backend", "interpreted", "replay"]
 
 
 class OutputError(msgspec.Struct, frozen=True):
@@ -48,24 +48,33 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
         return not self.problem and not any(o.problem for o in self.outputs)
 
 
-def check_backend(name: str) -> None:
-    """Raise where there is no such backend, or it cannot run here."""
-    registry.ready(name)
+class Example(NamedTuple):
+    """What a graph is run on: tensors by input, drawn ones for the others by ``seed``, and sizes of its symbols."""
+
+    given: Mapping[int, torch.Tensor]
+    seed: int = 0
+    sizes: Mapping[str, int] = {}
 
 
-def replay(graph: Graph, given: dict[int, torch.Tensor], backend: str, against: str, seed: int) -> Replay:
-    """Run a graph on the given tensors, and on drawn ones where none is given, through a backend and through another.
+def check_backend(name: str, options: Mapping[str, object] | None = None) -> None:
+    """Raise where there is no such backend, where it cannot run here, or where it has no such options."""
+    _options.parse(registry.ready(name), options)
+
+
+def replay(graph: Graph, example: Example, backend: str, options: Mapping[str, object] | None, against: str) -> Replay:
+    """Run a graph through a backend with these options, and through another.
 
     ``against`` is ``eager`` (the interpreter), ``numpy`` (the one without torch), or the name of a backend. What a
     backend raises is in the result where eager could take over, and is an `ExecutionError` where it could not.
     """
+    seed = example.seed
     torch.manual_seed(seed)
-    inputs = example_inputs(graph, given)
+    inputs = example_inputs(graph, example.given, example.sizes)
     torch.manual_seed(seed)
     meant = Reference(graph, inputs)
     reference = named(graph, meant.results if against == "eager" else _expected(graph, inputs, against, seed))
     due = meant.shaken(reference)
-    results, placement = _run(graph, inputs, backend, seed)
+    results, placement = _run(graph, inputs, Request(backend, options or {}, fallback=("eager",)), seed)
     got = named(graph, results)
     notes = [p.note for g in placement.graphs for p in g.parts if p.note]
     outputs = tuple(_compared(name, got.get(name), expected, due) for name, expected in reference.items())
@@ -73,7 +82,9 @@ def replay(graph: Graph, given: dict[int, torch.Tensor], backend: str, against: 
 
 
 def _expected(graph: Graph, inputs: tuple[object, ...], against: str, seed: int) -> list[object]:
-    return _without_torch(graph, inputs) if against == "numpy" else _run(graph, inputs, against, seed)[0]
+    if against == "numpy":
+        return _without_torch(graph, inputs)
+    return _run(graph, inputs, Request(against, fallback=("eager",)), seed)[0]
 
 
 def _without_torch(graph: Graph, inputs: tuple[object, ...]) -> list[object]:
@@ -93,8 +104,8 @@ def _tensor(value: Value, result: Any) -> object:
     return tensor_of(TensorData(value.type.dtype, tuple(result.shape), memoryview(result.tobytes())))
 
 
-def _run(graph: Graph, inputs: tuple[object, ...], backend: str, seed: int) -> tuple[list[object], Placement]:
-    session = Session(Request(backend, fallback=("eager",)))
+def _run(graph: Graph, inputs: tuple[object, ...], request: Request, seed: int) -> tuple[list[object], Placement]:
+    session = Session(request)
     tensors = frozenset(i for i, x in enumerate(inputs) if isinstance(x, torch.Tensor))
     program = session.build(Captured(graph, recognize_composites(canonicalize(graph)), {}, tensors))
     torch.manual_seed(seed)
