@@ -26,6 +26,8 @@ class Vendor:
 
     def __init__(self, name):
         self.name = name
+        if name == "holding":
+            self.capabilities = Capabilities(devices=("cpu",), dtypes=("f32",), bakes_constants=True)
 
     def probe(self):
         return Probe(ok=self.name != "absent", reason="its driver is missing" if self.name == "absent" else "")
@@ -38,6 +40,8 @@ class Vendor:
 
         if self.name == "crashing":
             os.abort()
+        if self.name == "holding" and constants:
+            raise MemoryError(f"no room for {len(constants)} weights")
         return Run(to_fx(graph), self.name)
 
 
@@ -62,7 +66,8 @@ class Run:
         return outputs
 
 
-absent, crashing, picky, reusing, wrong = map(Vendor, ("absent", "crashing", "picky", "reusing", "wrong"))
+names = ("absent", "crashing", "holding", "picky", "reusing", "wrong")
+absent, crashing, holding, picky, reusing, wrong = map(Vendor, names)
 """
 
 NAMES = ("absent", "crashing", "picky", "reusing", "wrong")
@@ -84,7 +89,7 @@ class Run:
 
 def fairlead(*arguments: str, site: Path | None = None) -> subprocess.CompletedProcess[bytes]:
     """Run the command as a user would."""
-    path = {"PYTHONPATH": str(site)} if site else {}
+    path = {"PYTHONPATH": os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")])} if site else {}
     return subprocess.run(
         [sys.executable, "-m", "fairlead", *arguments],
         capture_output=True,
@@ -100,7 +105,7 @@ def vendors(tmp_path_factory: pytest.TempPathFactory) -> Path:
     info = site / "vendors-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: vendors\nVersion: 1.0\n")
-    lines = "".join(f"{name} = vendors:{name}\n" for name in NAMES)
+    lines = "".join(f"{name} = vendors:{name}\n" for name in (*NAMES, "holding"))
     (info / "entry_points.txt").write_text(f"[fairlead.backends]\n{lines}")
     (site / "vendors.py").write_text(VENDORS)
     return site

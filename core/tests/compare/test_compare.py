@@ -149,11 +149,14 @@ def test_the_table_names_every_row_and_the_exit_status_is_that_of_the_rows(vendo
     assert "picky declined 1 x aten.gelu.default: no such kernel (ran on " in text
 
 
-def test_without_fallback_a_declined_node_is_a_failure(vendors: Path) -> None:
-    arguments = ("--baseline", "none", "--seconds", "0", "--repeat", "1", "--threads", "1")
-    done = fairlead("compare", "mlp", "--backends", "picky", "--no-fallback", *arguments, site=vendors)
+def test_without_fallback_a_declined_node_is_a_failure_and_shared_weights_are_offered_to_nobody(vendors: Path) -> None:
+    arguments = ("--baseline", "none", "--seconds", "0", "--repeat", "1", "--threads", "1", "--share-weights")
+    done = fairlead("compare", "mlp", "--backends", "picky,holding", "--no-fallback", *arguments, site=vendors)
     assert done.returncode == 1, done.stderr
-    assert "FL401" in done.stdout.decode()
+    text = done.stdout.decode()
+    assert "FL401" in text
+    assert re.search(r"weights \d MiB, shared\n", text)
+    assert re.search(r"holding +ok ", text), text
 
 
 @pytest.mark.parametrize(

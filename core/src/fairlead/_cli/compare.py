@@ -52,6 +52,9 @@ def compare_models(
     ] = False,
     train: Annotated[bool, typer.Option("--train", help="Forward, loss and backward; gradients are verified.")] = False,
     no_fallback: Annotated[bool, typer.Option("--no-fallback", help="A declined node is a failure.")] = False,
+    share_weights: Annotated[
+        bool, typer.Option("--share-weights", help="Backends read weights where torch has them, and hold no copy.")
+    ] = False,
     threads: Annotated[
         int | None, typer.Option(min=1, help="Threads of each backend.", show_default="torch's choice")
     ] = None,
@@ -75,6 +78,7 @@ def compare_models(
         training=train,
         dynamic=dynamic,
         fallback=not no_fallback,
+        share_weights=share_weights,
         threads=threads,
         seconds=seconds,
         repeat=repeat,

@@ -195,6 +195,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     training: bool = False
     dynamic: bool = False
     fallback: bool = True
+    share_weights: bool = False
     threads: int | None = None
     seconds: float = 2.0
     repeat: int = 20

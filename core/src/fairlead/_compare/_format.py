@@ -116,5 +116,6 @@ def subtitle(comparison: Comparison, settings: Settings) -> str:
     """What was run: the mode, the inputs and the weights."""
     mode = "training step" if settings.training else "inference"
     sizes = ", dynamic sizes" if settings.dynamic else ""
+    shared = ", shared" if settings.share_weights else ""
     inputs = ", ".join(f"{name} {kind}" for name, kind in comparison.inputs.items())
-    return f"{mode}{sizes}; {inputs}; weights {comparison.weights:.0f} MiB"
+    return f"{mode}{sizes}; {inputs}; weights {comparison.weights:.0f} MiB{shared}"

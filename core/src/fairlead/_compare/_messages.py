@@ -47,6 +47,7 @@ class Load(msgspec.Struct, frozen=True, tag=True):
     dynamic: bool
     fallback: bool
     threads: int | None
+    share_weights: bool = False
 
 
 class Loaded(msgspec.Struct, frozen=True, tag=True):

@@ -143,6 +143,7 @@ class _Session:
             dynamic=settings.dynamic,
             fallback=settings.fallback,
             threads=settings.threads,
+            share_weights=settings.share_weights,
         )
         loaded = process.ask(request, Loaded)
         measured = process.ask(First(), Measured)

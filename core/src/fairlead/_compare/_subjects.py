@@ -20,7 +20,7 @@ from fairlead.placement import Decline, Placement
 __all__ = ["compiled", "graphs", "placement"]
 
 
-def compiled(subject: Subject, model: Model, *, fallback: bool) -> Call:
+def compiled(subject: Subject, model: Model, *, fallback: bool, share_weights: bool) -> Call:
     """The model behind this subject. What is imported for it is imported here, so that the first call pays for it."""
     match subject.via:
         case "eager":
@@ -34,7 +34,7 @@ def compiled(subject: Subject, model: Model, *, fallback: bool) -> Call:
     from fairlead._user import compile as compile_
 
     budget = None if fallback else 0
-    return compile_(model.module, backend=subject.name, max_fallback=budget)
+    return compile_(model.module, backend=subject.name, max_fallback=budget, share_weights=share_weights)
 
 
 def graphs() -> int:

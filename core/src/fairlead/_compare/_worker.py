@@ -71,7 +71,12 @@ class Worker:
             self._mark_dynamic()
         mark = MemoryMark()
         wall, cpu = time.perf_counter(), cpu_seconds()
-        self._call = compiled(self._request.subject, self._model, fallback=self._request.fallback)
+        self._call = compiled(
+            self._request.subject,
+            self._model,
+            fallback=self._request.fallback,
+            share_weights=self._request.share_weights,
+        )
         run(self._model, self._call, self._inputs, self._request.training)
         first = FirstCall(time.perf_counter() - wall, cpu_seconds() - cpu)
         self._graphs = graphs()
