@@ -20,6 +20,7 @@ from fairlead.errors import IRFormatError
 from fairlead.interpret import run
 from fairlead.ir import Graph, Value, diff, fingerprint, from_bytes, parse, read, to_bytes, to_text, write
 from tests.matrix import _corpus
+from tests.matrix.__main__ import THROUGH_THEM
 from tests.matrix._causes import causes
 from tests.matrix._summary import agree, drawn, summary
 from tests.matrix.hashes import name_of
@@ -169,3 +170,18 @@ def captured(name: str) -> list[Golden]:
     programs = pytest.importorskip("tests.matrix._programs")
     (program,) = (*programs.models(name), *(p for p in programs.ops(name) if p.name == name))
     return capture.capture_program(program)
+
+
+def test_the_matrix_runs_a_test_through_a_backend_and_not_for_what_it_is_called(tmp_path: Path) -> None:
+    (tmp_path / "test_some.py").write_text(
+        "import pytest\n"
+        "@pytest.mark.parametrize('backend', ['eager', 'onnxrt', 'tvm', 'ipex'])\n"
+        "@pytest.mark.parametrize('mode', ['train', 'inference'])\n"
+        "def test_gradients_are_eagers(mode, backend): pass\n"
+        "def test_it_runs_in_eager_mode_beside_onnxrt(): pass\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", "-k", THROUGH_THEM]
+    found = subprocess.run([*command, str(tmp_path)], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    ids = {line.partition("::")[2] for line in found.splitlines() if "::" in line}
+    modes, backends = ("train", "inference"), ("eager", "onnxrt")
+    assert ids == {f"test_gradients_are_eagers[{mode}-{backend}]" for mode in modes for backend in backends}

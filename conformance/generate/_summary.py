@@ -10,7 +10,7 @@ from conformance.generate._freeze import Frozen
 from fairlead.ir import opset
 from fairlead_conformance._pack import Manifest
 
-__all__ = ["summary"]
+__all__ = ["summary", "tiers"]
 
 
 def summary(manifest: Manifest, path: Path, parts: Mapping[str, Frozen], lost: Mapping[str, str]) -> str:
@@ -37,7 +37,7 @@ def _lines(manifest: Manifest, path: Path, parts: Mapping[str, Frozen], lost: Ma
     yield from _table(["family", "dtype", "samples"], [[*key, str(n)] for key, n in sorted(by_dtype.items())])
     variants = collections.Counter(name for entry in entries for name, _ in entry.variants)
     yield from _table(["variant", "cases"], [[name, str(n)] for name, n in sorted(variants.items())])
-    yield from _tiers({op for entry in entries for op in entry.ops})
+    yield from tiers({op for entry in entries for op in entry.ops})
     yield "## Samples that are no cases"
     yield ""
     reasons: collections.Counter[str] = collections.Counter()
@@ -49,7 +49,8 @@ def _lines(manifest: Manifest, path: Path, parts: Mapping[str, Frozen], lost: Ma
     yield f"Without any case: {', '.join(f'`{name}`' for name in none)}."
 
 
-def _tiers(used: set[str]) -> Iterator[str]:
+def tiers(used: set[str]) -> Iterator[str]:
+    """The lines of the table that says of each tier of the opset how many of its ops are among those in cases."""
     rows = []
     for tier in opset.TIERS:
         own = {spec.id for spec in opset.specs().values() if spec.tier == tier}

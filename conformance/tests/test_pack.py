@@ -10,6 +10,7 @@ import msgspec
 import pytest
 import torch
 
+from conformance.generate._summary import tiers
 from fairlead.ir import Builder, DType, TensorType, from_bytes, opset, to_bytes
 from fairlead.ir.random import Integers, Uniform
 from fairlead_conformance import Level, Status, Subject, execute
@@ -116,6 +117,13 @@ def test_the_pack_in_the_wheel_is_whole() -> None:
     for family_ in pack().manifest.counts:
         own = [entry.id for entry in pack().entries if entry.family == family_]
         assert own == sorted(own)
+
+
+def test_the_page_about_the_pack_counts_the_ops_of_the_opset_as_it_is() -> None:
+    """`make pack` writes the page, and an op that comes later needs a new line rather than a new pack."""
+    page = (Path(__file__).parents[2] / "docs/results/pack.md").read_text("utf-8")
+    assert "\n".join(tiers({op for entry in pack().entries for op in entry.ops})) in page
+    assert pack().manifest.sha256 in page
 
 
 def test_no_case_of_the_pack_has_an_op_that_is_not_in_the_opset() -> None:
