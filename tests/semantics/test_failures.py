@@ -246,6 +246,7 @@ def test_the_placement_report_names_op_reason_and_line() -> None:
     table = str(placement)
     assert "no relu here" in table
     assert "faulty:2, eager:1" in table
+    assert [line for line in table.splitlines() if line != line.rstrip()] == []
 
 
 def test_torch_compile_shows_the_same_error_unwrapped() -> None:

@@ -20,7 +20,7 @@ def render(placement: Placement, width: int = 120) -> str:
         console.print(_table(("declined", "nodes", "ran on", "reason", "first at"), declines))
     text = console.file
     assert isinstance(text, io.StringIO), "the console was given a string buffer"
-    return text.getvalue().rstrip("\n")
+    return "\n".join(map(str.rstrip, text.getvalue().splitlines()))
 
 
 def _table(columns: Iterable[str], rows: Iterable[tuple[str, ...]]) -> Table:
