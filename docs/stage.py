@@ -1,8 +1,9 @@
 """Gather the pages of the site in one folder, for Sphinx: ``python docs/stage.py FOLDER``, as ``make docs`` does.
 
 The pages stand where readers of the repository look for them and link to each other as files, which GitHub and editors
-follow. On the site they stand elsewhere, so links are rewritten; one to a file that is no page becomes its path. The
-page of each op comes from ``fairlead op --pages FOLDER/ops``.
+follow. On the site they stand elsewhere, so links are rewritten; one to a file that is no page becomes its path. A
+backend's page is its README, followed by what was measured of it (`measured`); the page of each op comes from
+``fairlead op --pages FOLDER/ops``.
 """
 
 from __future__ import annotations
@@ -13,41 +14,41 @@ import shutil
 import sys
 from pathlib import Path, PurePosixPath
 
+from measured import measured
+
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 PAGES = {
     "README.md": "index.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
+    "docs/eager.md": "backends/eager.md",
     "docs/**/README.md": "{folder}/index.md",
     "docs/**/*.*": "{folder}/{file}",
     "benchmarks/README.md": "results/benchmarks.md",
     "conformance/README.md": "wheels/conformance.md",
     "plugins/README.md": "wheels/plugins.md",
-    "backends/*/README.md": "wheels/{folder}.md",
+    "backends/onnx/README.md": "wheels/onnx.md",
+    "backends/*/README.md": "backends/{folder}.md",
     "plugins/*/README.md": "wheels/{folder}.md",
 }
 """The files of the site, and where they stand on it; the first pattern that a file fits counts."""
 
 CHAPTERS = {
-    "Use": [
-        "usage",
-        "faq",
-        "production",
-        "memory",
-        "accuracy",
-        "distributed",
-        "tools",
-        "bisect",
-        "errors",
-        "stability",
+    "Begin": ["start", "usage", "migration", "faq"],
+    "Backends": [
+        *(f"{name} <backends/{name}>" for name in ("inductor", "onnxrt", "openvino", "openxla", "ipex", "tvm")),
+        *(f"{name} <backends/{name}>" for name in ("cudagraphs", "tensorrt", "eager")),
     ],
-    "Build": ["architecture", "backends", "conformance", "ir", "ops/index", "interpreters", "glossary"],
+    "In service": ["production", "accuracy", "memory", "distributed"],
+    "When something is wrong": ["errors", "bisect", "tools"],
+    "Build a backend": ["architecture", "backends", "conformance", "ir", "ops/index", "interpreters", "glossary"],
     "Measured": ["results/compare-cpu", "The same on a Xeon <results/compare-cpu-xeon>", "results/*"],
     "Wheels": ["wheels/*"],
-    "Project": ["contributing", "changelog", "decisions/index"],
+    "Project": ["stability", "contributing", "changelog", "decisions/index"],
 }
-"""The contents; a pattern takes the pages that it fits and that are not there yet, in order of their names."""
+"""The contents, in the order of a newcomer's questions; a pattern takes the pages that it fits and that are not there
+yet, in order of their names."""
 
 _BLOCK = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(!?\[[^\]]*\])\(([^)\s:]+)\)")
@@ -76,7 +77,7 @@ def stage(folder: Path) -> None:
             continue
         pieces = _BLOCK.split((REPOSITORY / file).read_text("utf-8"))
         pieces[::2] = [_relinked(piece, file, site) for piece in pieces[::2]]
-        target.write_text("".join(pieces) + _contents(place), "utf-8")
+        target.write_text("".join(pieces) + _below(place), "utf-8")
 
 
 def _relinked(text: str, file: Path, site: dict[Path, PurePosixPath]) -> str:
@@ -94,8 +95,10 @@ def _relinked(text: str, file: Path, site: dict[Path, PurePosixPath]) -> str:
     return _LINK.sub(relinked, text)
 
 
-def _contents(place: PurePosixPath) -> str:
-    """What Sphinx needs at the end of a page to know its place: the contents on the first, the list of decisions."""
+def _below(place: PurePosixPath) -> str:
+    """What the site has at the end of a page: measurements of a backend, or what tells Sphinx the order of pages."""
+    if place.parent == PurePosixPath("backends"):
+        return measured(place.stem, REPOSITORY / "docs/results")
     if place == PurePosixPath("index.md"):
         return "".join(_tree(pages, caption) for caption, pages in CHAPTERS.items())
     return _tree(["0*"]) if place == PurePosixPath("decisions/index.md") else ""

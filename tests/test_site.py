@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import importlib.util
 import re
 import subprocess
@@ -17,6 +18,9 @@ from .conftest import REPOSITORY
 
 OPS = ("aten.linear.default", "aten.add.Tensor", "aten.arange.start_step")
 """The ops whose pages are built here: ``make docs`` builds those of all, which takes half a minute."""
+
+BACKENDS = ("eager", *sorted(p.parent.name for p in REPOSITORY.glob("backends/*/README.md") if p.parent.name != "onnx"))
+"""All but the library that lowers for several of them."""
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("furo") is None, reason="needs the dependency group 'docs'")
 
@@ -90,6 +94,20 @@ def test_the_contents_have_every_page(site: Path) -> None:
     decisions = {(site / "decisions" / link).resolve() for link in References(site / "decisions/index.html").links}
     ops = {site / f"ops/{op}.html" for op in OPS}
     assert set(site.rglob("*.html")) - contents - decisions - ops == {site / "search.html"}
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_the_page_of_a_backend_has_its_rows_of_the_measurements(site: Path, name: str) -> None:
+    page = (site / f"backends/{name}.html").read_text("utf-8")
+    text = html.unescape(re.sub(r"<[^>]*>", " ", page))
+    assert "Measured beside others" in text
+    assert re.search(r"(Of \d+ promises \d+ work|None of \d+ was tried: needs a CUDA device)", text)
+    for results, own in (("compare-cpu", rf"\| {name} \|"), ("compare-cuda", rf"\| {name}(,| over) ")):
+        lines = (REPOSITORY / f"docs/results/{results}.md").read_text("utf-8").splitlines()
+        rows = [] if (name, results) == ("eager", "compare-cuda") else [row for row in lines if re.match(own, row)]
+        cells = {cell.strip(" *") for row in rows for cell in row.strip("|").split("|")[1:]}
+        assert cells <= set(re.split(r"\s{2,}|\n", text)), results
+        assert (f'href="../results/{results}.html"' in page.partition("Measured beside others")[2]) is bool(rows)
 
 
 def test_a_link_to_no_page_fails_the_build(tmp_path: Path) -> None:
