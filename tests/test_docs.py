@@ -82,6 +82,12 @@ def test_scripts_run(tmp_path: Path, run: Run) -> None:
     assert all(str(path) in result.stdout for path in paths)
 
 
+def test_every_question_is_answered_with_an_example_that_runs() -> None:
+    sections = re.split(r"^## ", (REPOSITORY / "docs/faq.md").read_text("utf-8"), flags=re.MULTILINE)[1:]
+    runs = re.compile(r"^```python\n(import|from) ", re.MULTILINE)
+    assert [section.partition("\n")[0] for section in sections if not runs.search(section)] == []
+
+
 LISTINGS = [
     (page, label, text) for page in PAGES for kind in ("python", "toml") for label, text in blocks(page, kind) if label
 ]
