@@ -32,6 +32,15 @@ def test_an_error_is_in_the_tree_and_in_the_documentation(cls: type[FairleadErro
     assert cls.__name__ in page
 
 
+@pytest.mark.parametrize("cls", CODED, ids=lambda cls: cls.__name__)
+def test_who_searches_for_a_code_finds_its_cause_and_a_message_with_what_to_do(cls: type[FairleadError]) -> None:
+    page = (REPOSITORY / "docs/errors.md").read_text("utf-8")
+    (section,) = re.findall(rf"^### {cls.code} {cls.__name__}\n(.*?)(?=^##|\Z)", page, re.MULTILINE | re.DOTALL)
+    assert re.search(rf"^```\n{cls.code}: .+\n  from: .+\n  next: .+\n```$", section, re.MULTILINE)
+    cause = re.sub(r"^```\n.*?^```$", "", section, flags=re.MULTILINE | re.DOTALL).split()
+    assert len(cause) >= 12
+
+
 def test_the_documentation_names_no_error_that_does_not_exist() -> None:
     page = (REPOSITORY / "docs/errors.md").read_text("utf-8")
     assert set(re.findall(r"FL[1-9]\d\d", page)) == {cls.code for cls in CODED}
