@@ -51,6 +51,8 @@ CHAPTERS = {
 yet, in order of their names."""
 
 _BLOCK = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
+_CODE = re.compile(r"(?=^### (FL\d+) )", re.MULTILINE)
+"""Where an error is explained: who searches for its code is led there, rather than to the top of the page."""
 _LINK = re.compile(r"(!?\[[^\]]*\])\(([^)\s:]+)\)")
 
 
@@ -92,7 +94,7 @@ def _relinked(text: str, file: Path, site: dict[Path, PurePosixPath]) -> str:
         text = found[1][1:-1]
         return f"`{target}`" if text.strip("`") == str(target) else f"{text} (`{target}`)"
 
-    return _LINK.sub(relinked, text)
+    return _CODE.sub(r"```{index} ! \1\n```\n\n", _LINK.sub(relinked, text))
 
 
 def _below(place: PurePosixPath) -> str:

@@ -110,6 +110,15 @@ def test_the_page_of_a_backend_has_its_rows_of_the_measurements(site: Path, name
         assert (f'href="../results/{results}.html"' in page.partition("Measured beside others")[2]) is bool(rows)
 
 
+def test_who_searches_for_an_error_code_is_led_to_where_it_is_explained(site: Path) -> None:
+    index, page = ((site / name).read_text("utf-8") for name in ("searchindex.js", "errors.html"))
+    codes = re.findall(r"^### (FL\d+) ", (REPOSITORY / "docs/errors.md").read_text("utf-8"), re.MULTILINE)
+    for code in codes:
+        (anchor,) = re.findall(rf'"{code.lower()}":\[\[\d+,"([\w-]+)",true\]\]', index)
+        assert re.search(rf'id="{anchor}"[^#]*?<h3>{code} ', page)
+    assert len(codes) > 25
+
+
 def test_a_link_to_no_page_fails_the_build(tmp_path: Path) -> None:
     (tmp_path / "pages").mkdir()
     (tmp_path / "pages/index.md").write_text("# Title\n\n[elsewhere](elsewhere.md), [below](#nothing)\n")
