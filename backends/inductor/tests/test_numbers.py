@@ -55,6 +55,16 @@ def test_a_half_beyond_a_narrow_integer_is_converted_as_torch_does(dtype: torch.
     assert torch.equal(fairlead.compile(lambda x: x.to(to), backend="inductor")(x), x.to(to))
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_what_is_added_to_a_product_keeps_its_factor(order: int) -> None:
+    def decayed(x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
+        return torch.add(*(x @ y, z)[::order], alpha=0.01)
+
+    given = torch.randn(3, 4, 4).unbind()
+    found = fairlead.compile(decayed, backend="inductor", fallback=())(*given)
+    torch.testing.assert_close(found, decayed(*given))
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_an_inverse_error_function_has_all_its_digits_near_one(dtype: torch.dtype) -> None:
     x = 1 - torch.logspace(-6, -2, 50, dtype=dtype)

@@ -4,7 +4,8 @@ Its vectors on CPUs subtract 1 from exp(x) for expm1(x), and for what is made of
 quotients that are rounded down are made of the rounded quotient: of 0 and infinity the remainder is NaN. The inverse
 hyperbolic tangent is the logarithm of a quotient near 1. A half beyond an integer of 8 or 16 bits is converted straight
 to it, where ATen's kernels go through 32 bits. `any` and `all` of bytes are bool, and running statistics float32, where
-torch has bytes and halves. A product with the integer 0 is 0 to it, where NaN times 0 is NaN. A place in a whole tensor
+torch has bytes and halves. A product with the integer 0 is 0 to it, where NaN times 0 is NaN. What is added to a
+product of matrices with a factor, as weight decay is to a gradient, is added without it. A place in a whole tensor
 counts in the order of its memory, where it fuses what made the tensor. Each lane of a vector adds thousands of float32
 numbers in a row: a million tenths come to 99,994. On CUDA a factor of -0 is 0, the negative of 0 has no sign, and
 numbers that are nearly 0 are 0 under a root.
@@ -32,6 +33,8 @@ def exact(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
             continue
         if node.target in (_aten.mul, _aten.mul.Tensor) and _is_zero(node.args[1], node.meta.get("node")):
             node.target = _times_zero
+        if node.target is _aten.add.Tensor and node.kwargs.get("alpha", 1) != 1 and any(map(_is_product, node.args)):
+            node.target = _plus
         node.target = _EXACT.get(node.target, node.target)
     module.recompile()
     return module
@@ -41,6 +44,14 @@ def _is_zero(arg: object, node: Node | None) -> bool:
     """Whether a factor of floating-point numbers is the number 0, -0, or the integer 0."""
     floating = node is not None and node.result.tensor.dtype.is_floating
     return floating and type(arg) in (int, float) and arg == 0
+
+
+def _is_product(arg: object) -> bool:
+    return isinstance(arg, torch.fx.Node) and arg.target in (_aten.mm, _aten.mm.default)
+
+
+def _plus(x: torch.Tensor, y: torch.Tensor, *, alpha: float) -> torch.Tensor:
+    return x + y * alpha
 
 
 def _times_zero(x: torch.Tensor, zero: float) -> torch.Tensor:
