@@ -35,7 +35,7 @@ PAGES = {
 """The files of the site, and where they stand on it; the first pattern that a file fits counts."""
 
 CHAPTERS = {
-    "Begin": ["start", "usage", "migration", "faq"],
+    "Begin": ["start", "usage", "training", "migration", "faq"],
     "Backends": [
         *(f"{name} <backends/{name}>" for name in ("inductor", "onnxrt", "openvino", "openxla", "ipex", "tvm")),
         *(f"{name} <backends/{name}>" for name in ("cudagraphs", "tensorrt", "eager")),

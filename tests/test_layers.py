@@ -33,10 +33,10 @@ LAYERS: tuple[frozenset[str], ...] = (
         }
     ),
     frozenset({"_debug", "_failures", "_program", "_results", "_capture", "_compile"})
-    | {"_pieces", "_precision", "_verified"},
+    | {"_pieces", "_precision", "_sink", "_verified"},
     frozenset(
         {"_arguments", "_dims", "_direct", "_explain", "_freeze", "_handle", "_progress", "_shapes", "_user"}
-        | {"torch"}
+        | {"_step", "torch"}
     ),
     frozenset({"_models", "_compare", "_page"}),
     frozenset({"_bisect"}),

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from fairlead._explain import compile_times, explain
     from fairlead._freeze import Frozen, freeze
     from fairlead._registry import BackendInfo
+    from fairlead._step import TrainingStep, compile_step
     from fairlead._user import compile, compile_ahead
 
     __version__: str
@@ -26,10 +27,12 @@ __all__ = [
     "Dim",
     "FairleadError",
     "Frozen",
+    "TrainingStep",
     "__version__",
     "bisect",
     "compile",
     "compile_ahead",
+    "compile_step",
     "compile_times",
     "explain",
     "freeze",
@@ -59,8 +62,10 @@ def __getattr__(name: str) -> object:
         from fairlead._bisect import bisect
 
         return bisect
-    from fairlead import _explain, _user
+    from fairlead import _explain, _step, _user
 
+    if name in _step.__all__:
+        return getattr(_step, name)
     return getattr(_explain if name in ("compile_times", "explain") else _user, name)
 
 

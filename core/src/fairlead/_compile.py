@@ -184,7 +184,7 @@ class _Build:
         self.options = options
         self.constants = captured.constants
         self.kind = captured.graph.kind
-        self.name = f"{self.kind}_{index}"
+        self.name = f"{'step' if captured.is_step else self.kind}_{index}"
         self.captured = captured
         self._named = msgspec.structs.replace(captured.graph, name=self.name)
         with _hook_calls.stage(Stage.passes, self.name):
@@ -291,7 +291,8 @@ class _Build:
                 return Support.no("not installed or not ready")
             backend = found
         try:
-            return verdict(backend, node, self.kind, eager_rng=self.request.rng == "eager")
+            eager_rng = self.request.rng == "eager"
+            return verdict(backend, node, self.kind, eager_rng=eager_rng, is_step=self.captured.is_step)
         except Exception as error:
             if name == self.request.backend and (not self.request.fallback or _settings.strict()):
                 raise _failures.supports_error(name, node, error) from error

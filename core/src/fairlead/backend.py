@@ -123,7 +123,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     conformance holds it to that. ``numerics``: where its numbers are less than the dtype promises: ``tf32`` (products
     of float32 in 19 bits), ``ftz`` (numbers of f32 and bf16 below 2**-126 taken for zero, read or written).
     ``saves_views``: a result that is a view of another is no copy; core then leaves it the views of what it computes,
-    where what a forward saves, or a single output, shows that memory.
+    where what a forward saves, or a single output, shows that memory. ``training_steps``: it takes forward, backward
+    and the optimizer's update as one graph, for `fairlead.compile_step`.
     """
 
     devices: tuple[str, ...]
@@ -138,6 +139,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     ops: dict[str, tuple[str, ...]] = {}
     numerics: tuple[str, ...] = ()
     saves_views: bool = False
+    training_steps: bool = False
 
     @classmethod
     def of_package(cls, package: str) -> Capabilities:

@@ -17,7 +17,8 @@
     │   ├── ArgumentError               FL203  a wrong argument or environment variable
     │   └── ShapeError                  FL204  padding to a bucket would change results
     ├── CaptureError                    FL301  the program could not be turned into a graph
-    │   └── TorchMissingError           FL302  torch is needed and not installed
+    │   ├── TorchMissingError           FL302  torch is needed and not installed
+    │   └── StepError                   FL303  a training step could not be captured as one graph
     ├── PlacementError
     │   ├── FallbackBudgetError         FL401  more was declined than the caller allows
     │   └── DeviceError                 FL402  the backend cannot use the device of the tensors
@@ -85,6 +86,7 @@ __all__ = [
     "ResultError",
     "RunError",
     "ShapeError",
+    "StepError",
     "SupportsError",
     "ToolError",
     "TorchMissingError",
@@ -208,6 +210,12 @@ class TorchMissingError(CaptureError):
     """Torch is needed for what was asked and is not installed."""
 
     code = "FL302"
+
+
+class StepError(CaptureError):
+    """A whole training step could not be captured as one graph; see `fairlead.compile_step`."""
+
+    code = "FL303"
 
 
 class PlacementError(FairleadError):

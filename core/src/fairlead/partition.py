@@ -63,17 +63,20 @@ def verdict(
     kind: str,
     *,
     eager_rng: bool = False,
+    is_step: bool = False,
 ) -> Support:
     """What the backend's capabilities and its ``supports`` say of a node. What ``supports`` raises passes through.
 
     A node with regions is run by one backend as a whole: it has to take every node in them as well. With ``eager_rng``
-    no backend but `DRAWS` draws, whatever its capabilities are.
+    no backend but `DRAWS` draws, whatever its capabilities are. ``is_step``: the node is of a whole training step.
     """
     capabilities = backend.capabilities
     if eager_rng and backend.name != DRAWS and draws(node):
         return NO_RANDOM_NUMBERS
     if kind != "inference" and not capabilities.training:
         return Support.no("no training graphs")
+    if is_step and not capabilities.training_steps:
+        return Support.no("no whole training steps")
     if draws(node) and (not capabilities.rng or (node.op in _GENERATOR_STATE and backend.name != DRAWS)):
         return NO_RANDOM_NUMBERS
     symbolic = False

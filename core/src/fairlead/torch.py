@@ -10,7 +10,6 @@ Wheels point their ``torch_dynamo_backends`` entry point at an attribute of this
 from __future__ import annotations
 
 import functools
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -18,19 +17,16 @@ import torch
 
 from fairlead import _registry, _settings
 from fairlead._arguments import request_of
-from fairlead._capture import Arrangement, Captured, capture, input_sources
+from fairlead._capture import capture, input_sources
 from fairlead._capture._account import recompilation, time_frame
 from fairlead._capture._draws import keep_draws
 from fairlead._capture._dynamo import deny_exporting
 from fairlead._compile import Request, Session
 from fairlead._pieces import Piece, recorded
-from fairlead._program import Program
+from fairlead._sink import SessionSink
 from fairlead.errors import FairleadError
-from fairlead.ir import Kind
 
 __all__ = ["DynamoBackend", "dynamo_backend"]
-
-_log = logging.getLogger("fairlead.torch")
 
 deny_exporting(__name__)
 
@@ -48,7 +44,7 @@ class DynamoBackend:
         time_frame()
         if (again := recompilation(gm)) is not None:
             self.session.recompilations.append(again)
-        sink = _Sink(self.session)
+        sink = SessionSink(self.session)
         drawn = keep_draws(gm) if self.session.request.rng == "eager" else 0
         function = capture(gm, inputs, sink)
         if drawn:
@@ -61,55 +57,6 @@ class DynamoBackend:
 
     def __repr__(self) -> str:
         return f"fairlead-{self.session.request.backend}"
-
-
-class _Sink:
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self.program: Program | None = None
-        self.fit: Arrangement | None = None
-
-    def graph(self, captured: Captured) -> Callable[[list[Any]], Any]:
-        try:
-            program = self._session.build(captured)
-            self.program, self.fit = program, captured.fit
-            return _boxed(program)
-        except FairleadError as error:
-            return _raising(error)
-
-    def uncapturable(self, gm: torch.fx.GraphModule, kind: Kind, reason: str) -> Callable[[list[Any]], Any]:
-        ops = [str(n.target) for n in gm.graph.nodes if n.op == "call_function"]
-        try:
-            self._session.ran_in_torch(str(kind), kind, ops, reason)
-        except FairleadError as error:
-            return _raising(error)
-        _log.warning("the %s graph of %d nodes is left to torch: it has %s", kind, len(ops), reason)
-        return _boxed(lambda args: gm.forward(*_taken(args)))
-
-
-def _boxed(call: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
-    """A plain function that AOTAutograd passes a list which the callee empties; it knows that by this attribute."""
-
-    def boxed(args: list[Any]) -> Any:
-        return call(args)
-
-    boxed._boxed_call = True  # type: ignore[attr-defined]
-    return boxed
-
-
-def _raising(error: FairleadError) -> Callable[[list[Any]], Any]:
-    """Stands where a program should be, and says at the call why it is not."""
-
-    def fail(args: list[Any]) -> Any:
-        raise error
-
-    return _boxed(fail)
-
-
-def _taken(args: list[Any]) -> list[Any]:
-    given = list(args)
-    args.clear()
-    return given
 
 
 def dynamo_backend(name: str | None = None) -> Callable[..., Any]:

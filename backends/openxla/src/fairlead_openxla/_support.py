@@ -51,8 +51,8 @@ def declines(graph: Graph) -> str | None:
     """Why a graph is run by others: what XLA is slow at, and what is not right between its programs."""
     if len(devices := cuda_devices(graph)) > 1:
         return f"tensors on {' and '.join(devices)}: a program of XLA is of one device"
-    if graph.kind is Kind.inference:
-        return None
+    if graph.kind is Kind.inference and not any(n.op == "aten.convolution_backward.default" for n in graph.nodes):
+        return None  # an inference graph with gradients is a whole training step
     if any(node.op.startswith(_UNTRAINED) for node in graph.nodes):
         return "gradients through cuDNN's attention, which torch runs, were wrong between programs of XLA"
     convolutions = sum(node.op in _CONVOLUTIONS for node in graph.nodes)

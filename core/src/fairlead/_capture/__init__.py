@@ -19,12 +19,13 @@ from fairlead._capture._lazy_bits import may_be_lazy, resolving
 from fairlead._capture._objects import Bypass, bypass
 from fairlead._capture._order import Arrangement, arranged
 from fairlead._capture._subclasses import gradient_places, pieces
-from fairlead._capture._torch import InputSource, input_sources
+from fairlead._capture._torch import InputSource, Tracing, input_sources
 from fairlead._capture._types import Uncapturable
+from fairlead._capture._whole_step import WholeStep
 from fairlead._stages import Stage
 from fairlead.ir import Graph, Kind, Output, Role, Value
 
-__all__ = ["Arrangement", "Captured", "InputSource", "Sink", "capture", "input_sources"]
+__all__ = ["Arrangement", "Captured", "InputSource", "Sink", "Tracing", "capture", "capture_step", "input_sources"]
 
 
 class Captured(msgspec.Struct, frozen=True):
@@ -32,7 +33,7 @@ class Captured(msgspec.Struct, frozen=True):
 
     ``graph`` has the ops and types that torch traced; ``canonical`` is the same with the same inputs and outputs in
     canonical form, composites recognized. ``fit`` is how Dynamo's call fits the graph where nothing of AOTAutograd's
-    has to stand between them, else None.
+    has to stand between them, else None. ``is_step``: it is a whole training step.
     """
 
     graph: Graph
@@ -40,6 +41,7 @@ class Captured(msgspec.Struct, frozen=True):
     constants: dict[int, torch.Tensor]
     versioned: frozenset[int]
     fit: Arrangement | None = None
+    is_step: bool = False
 
     def watchable(self, index: int) -> bool:
         """Whether torch counts the writes to the tensor behind an input; inference tensors have no such count."""
@@ -60,17 +62,37 @@ class Sink(Protocol):
 
 def capture(gm: torch.fx.GraphModule, inputs: Sequence[Any], sink: Sink) -> Callable[..., Any]:
     """Compile a Dynamo graph through AOTAutograd; each functional graph that comes out goes to the sink."""
-    reader = _Capture(gm, inputs, sink)
+    reader = _Capture(inputs, input_sources(gm), sink)
     with _hook_calls.stage(Stage.autograd):
         return _torch.aot_compile(
             gm, inputs, forward=reader.forward, backward=reader.backward, inference=reader.inference
         )
 
 
+def capture_step(whole: WholeStep, inputs: Sequence[Any], tracing: Tracing, sink: Sink) -> Callable[..., Any]:
+    """Compile a whole training step, which is one inference graph; ``inputs`` are those of the call that needs it.
+
+    Raises `fairlead._capture._whole_step.OtherGradients`.
+    """
+    reader = _Capture(inputs, whole.sources, sink, is_step=True)
+    rest = tracing.fixed(inputs[len(tracing.inputs()) :])
+    with tracing.resumed(), _hook_calls.stage(Stage.autograd):
+        return _torch.aot_compile(
+            whole.gm,
+            [*tracing.inputs(), *rest],
+            forward=reader.forward,
+            backward=reader.backward,
+            inference=reader.inference,
+        )
+
+
 class _Capture:
-    def __init__(self, gm: torch.fx.GraphModule, inputs: Sequence[Any], sink: Sink) -> None:
+    def __init__(
+        self, inputs: Sequence[Any], sources: Sequence[InputSource], sink: Sink, *, is_step: bool = False
+    ) -> None:
         self._sink = sink
-        given = [list(pieces(x, s)) for x, s in zip(inputs, input_sources(gm), strict=True)]
+        self._is_step = is_step
+        given = [list(pieces(x, s)) for x, s in zip(inputs, sources, strict=True)]
         self._counts = tuple(map(len, given))
         self._inputs = tuple(x for each in given for x, _ in each)
         self._roles = tuple((Role(s.kind) if s.kind else Role.user, s.name) for each in given for _, s in each)
@@ -141,7 +163,8 @@ class _Capture:
         moved = frozenset(new for new, old in enumerate(fit.inputs) if around.inputs[old] in versioned)
         constants = dict(zip(range(len(fit.inputs), len(fit.graph.inputs)), read.constants.values(), strict=True))
         direct = kind is Kind.inference and roles and _passes_through(around) and not may_be_lazy(gm, graph)
-        run = self._sink.graph(Captured(fit.graph, fit.canonical, constants, moved, fit if direct else None))
+        captured = Captured(fit.graph, fit.canonical, constants, moved, fit if direct else None, self._is_step)
+        run = self._sink.graph(captured)
         return around.around(resolving(run if fit.is_identity else _fitted(run, fit), gm, graph))
 
 

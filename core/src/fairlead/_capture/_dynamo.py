@@ -11,6 +11,7 @@ import contextlib
 import dis
 import functools
 import inspect
+import itertools
 import threading
 import types
 from collections.abc import Callable, Mapping, Sequence
@@ -34,9 +35,11 @@ __all__ = [
     "deny_exporting",
     "flattened",
     "frame_of",
+    "has_backward_hooks",
     "has_hooks",
     "hold_order",
     "original",
+    "own_code",
     "run_compiled",
     "signature",
     "thread_state",
@@ -52,6 +55,19 @@ APART: Any = {"isolate_recompiles": True} if "isolate_recompiles" in inspect.sig
 Dynamo counts them by function, and stops at the eighth: of nine modules of one class, each a program of its own, the
 ninth would run in eager mode. torch 2.11 and before know no better.
 """
+
+
+_numbers = itertools.count()
+
+
+def own_code(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with code of its own, where `APART` does nothing: releases before count and guard by code."""
+    if APART or not isinstance(function, types.FunctionType):
+        return function
+    code = function.__code__.replace(co_name=f"{function.__name__}_{next(_numbers)}")
+    return types.FunctionType(
+        code, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+    )
 
 
 def deny_exporting(module: str) -> None:
@@ -281,6 +297,11 @@ def has_hooks(module: torch.nn.Module) -> bool:
         or module._backward_pre_hooks
         or modules._has_any_global_hook()  # type: ignore[no-untyped-call]
     )
+
+
+def has_backward_hooks(module: torch.nn.Module) -> bool:
+    """Whether something is called before or after the backward of the module or of one in it."""
+    return any(m._backward_hooks or m._backward_pre_hooks for m in module.modules())
 
 
 _PLAIN = frozenset({int, bool, str, bytes, type(None), torch.dtype, torch.device})

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import torch
 import torch._functorch.config
 from torch._dynamo.backends.common import aot_autograd
-from torch._guards import TracingContext
+from torch._guards import TracingContext, tracing
 
 from fairlead._capture._decompositions import table
 
@@ -105,6 +105,49 @@ def passes_through() -> bool:
         )
     except AttributeError:
         return False
+
+
+class Tracing:
+    """What is being traced, so that more of it can be traced later: sizes that are symbols stay the symbols they are.
+
+    To be made while Dynamo has a graph compiled. Later releases may have no such context; then all sizes are fixed.
+    """
+
+    def __init__(self, inputs: Sequence[Any]) -> None:
+        self._context = TracingContext.try_get()
+        self._inputs: Sequence[Any] = inputs
+
+    def fixed(self, tensors: Sequence[Any]) -> list[Any]:
+        """Tensors as AOTAutograd takes them beside the inputs, whose sizes are numbers."""
+        mode = getattr(self._context, "fake_mode", None)
+        if mode is None:
+            return list(tensors)
+        inputs = set(map(id, self._inputs))
+
+        def fixed(tensor: torch.Tensor) -> Any:
+            made = mode.from_tensor(tensor, static_shapes=True)
+            if id(made) not in inputs:
+                return made
+            # it was an input when Dynamo looked at it, in whose place there is another one now
+            return mode.from_tensor(torch.empty_like(tensor), static_shapes=True)
+
+        return [fixed(t) if isinstance(t, torch.Tensor) else t for t in tensors]
+
+    def inputs(self) -> list[Any]:
+        """The inputs of Dynamo's graph as AOTAutograd takes them."""
+        return list(self._inputs)
+
+    def release(self) -> None:
+        """Keep of the inputs only what AOTAutograd, which has seen them, made of them; no memory of the caller's."""
+        mode = getattr(self._context, "fake_mode", None)
+        if mode is not None:
+            self._inputs = [mode.from_tensor(x) if isinstance(x, torch.Tensor) else x for x in self._inputs]
+
+    def resumed(self) -> contextlib.AbstractContextManager[object]:
+        """Trace on, here and now."""
+        if self._context is None or TracingContext.try_get() is self._context:
+            return contextlib.nullcontext()
+        return tracing(self._context)
 
 
 _HANDED_OUT = ("non_alias", "unsafe_view_alias", "custom_function_view")

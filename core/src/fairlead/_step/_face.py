@@ -1,0 +1,243 @@
+"""``fairlead.compile_step``: a training step that is one graph."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from fairlead import _settings
+from fairlead._arguments import request_of
+from fairlead._capture import InputSource
+from fairlead._capture._dynamo import APART, has_backward_hooks, own_code
+from fairlead._capture._refusals import DynamoError, told
+from fairlead._capture._whole_step import OtherGradients, marked
+from fairlead._compile import Request, Rng
+from fairlead._handle import Handle
+from fairlead._step._backends import Call, LossBackend, UpdateBackend
+from fairlead._step._optimizer import Updated, update_of
+from fairlead._verified import Verify
+from fairlead.backend import Precision
+from fairlead.errors import ArgumentError, StepError
+
+__all__ = ["TrainingStep", "compile_step"]
+
+
+class TrainingStep:
+    """A training step that runs as one graph, made by `compile_step`: call it with what the loss function takes."""
+
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        optimizer: torch.optim.Optimizer,
+        loss_fn: Callable[..., Any],
+        request: Request,
+        before_update: Callable[[], object] | None,
+        dynamic: bool | None,
+    ) -> None:
+        step = update_of(optimizer)
+        self._model, self._optimizer, self._loss_fn, self._before_update = model, optimizer, loss_fn, before_update
+        self._updated = Updated(optimizer)
+        self._unused: set[int] = set()
+        self._lock = threading.Lock()
+
+        def loss(*args: Any, **kwargs: Any) -> Any:
+            result = loss_fn(model, *args, **kwargs)
+            if type(result) is tuple and isinstance(result[0], torch.Tensor):
+                return (marked(result[0]), *result[1:])
+            return marked(result) if isinstance(result, torch.Tensor) else result
+
+        def update() -> None:
+            if before_update is not None:
+                before_update()
+            step(optimizer)
+
+        self._of_loss = LossBackend(request)
+        self._of_loss.session.check()
+        self._of_update = UpdateBackend(self._of_loss.session)
+        self._loss = torch.compile(own_code(loss), backend=self._of_loss, fullgraph=True, dynamic=dynamic, **APART)
+        self._update = torch.compile(own_code(update), backend=self._of_update, fullgraph=True, **APART)
+        self._handle = Handle(self._of_loss, fullgraph=True)
+
+    @property
+    def fairlead(self) -> Handle:
+        """What ran where, as of any compiled program: ``placement`` has one graph for each that was compiled."""
+        return self._handle
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run one step. Returns what the loss function returns, without gradients."""
+        if _settings.disabled():
+            return self._eagerly(args, kwargs)
+        _check_call((*args, *kwargs.values()))
+        with self._lock:
+            weights = self._updated.weights()
+            self._updated.check(weights)
+            known = set(map(id, self._optimizer.state))
+            try:
+                return self._run(weights, args, kwargs)
+            except OtherGradients as other:
+                unused = [w for place, w in enumerate(weights) if place not in other.used]
+                self._unused = set(map(id, unused))
+                for weight in unused:
+                    if id(weight) not in known:
+                        self._optimizer.state.pop(weight, None)
+                return self._run(weights, args, kwargs)
+
+    def _run(self, weights: list[torch.Tensor], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        used = tuple(place for place, weight in enumerate(weights) if id(weight) not in self._unused)
+        with self._updated.traceable(weights, used) as stand_ins:
+            call = Call(weights, stand_ins, self._names, lambda: self._loss(*args, **kwargs))
+            self._of_loss.call = self._of_update.call = call
+            try:
+                with torch.no_grad():
+                    self._update()
+            except DynamoError as error:
+                self._check_hooks()
+                half = "loss function" if call.update is not None else "optimizer's step"
+                raise _uncaptured(half, error) from error
+            finally:
+                self._of_loss.call = self._of_update.call = None
+        if call.update is None:
+            raise _nothing_updated(self._optimizer)
+        self._updated.note_step()
+        return call.result
+
+    def _names(self) -> dict[int, InputSource]:
+        """What the tensors of model and optimizer are called; asked when a graph is made."""
+        self._check_hooks()
+        names = {id(p): InputSource("parameter", name) for name, p in self._model.named_parameters()}
+        names.update((id(b), InputSource("buffer", name)) for name, b in self._model.named_buffers())
+        state = self._optimizer.state
+        for weight, values in [(w, state[w]) for w in self._updated.weights() if w in state]:
+            name = names[id(weight)].name if id(weight) in names else "a weight"
+            tensors = {key: v for key, v in values.items() if isinstance(v, torch.Tensor)}
+            names.update((id(v), InputSource("", f"{key} of {name}")) for key, v in tensors.items())
+        return names
+
+    def _check_hooks(self) -> None:
+        if has_backward_hooks(self._model):
+            raise StepError(
+                "a module has hooks of its backward, which are no part of one graph",
+                where=f"fairlead.compile_step, {type(self._model).__name__}",
+                next="remove them, or train with fairlead.compile(model) and the optimizer's own step",
+            )
+
+    def _eagerly(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        self._optimizer.zero_grad()
+        with torch.enable_grad():
+            result = self._loss_fn(self._model, *args, **kwargs)
+            (result[0] if type(result) is tuple else result).backward()
+        if self._before_update is not None:
+            self._before_update()
+        self._optimizer.step()
+        self._optimizer.zero_grad()
+        return (result[0].detach(), *result[1:]) if type(result) is tuple else result.detach()
+
+    def __repr__(self) -> str:
+        return f"<fairlead training step on {self._handle.backend}: {len(self._handle.placement.graphs)} graphs>"
+
+
+def compile_step(
+    model: torch.nn.Module,
+    optimizer: torch.optim.Optimizer,
+    loss_fn: Callable[..., Any],
+    *,
+    before_update: Callable[[], object] | None = None,
+    backend: str | None = None,
+    dynamic: bool | None = None,
+    mode: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    fallback: Sequence[str] | str | bool | None = ("inductor", "eager"),
+    max_fallback: int | float | None = None,
+    verify: Verify | None = None,
+    rng: Rng | None = None,
+    precision: Precision | None = None,
+) -> TrainingStep:
+    """A whole training step as one graph: forward, backward and the optimizer's update.
+
+    ``step = compile_step(model, optimizer, loss_fn)``, then ``loss = step(*args)``, does what eager mode does in
+    ``optimizer.zero_grad(); loss = loss_fn(model, *args); loss.backward(); before_update(); optimizer.step()``, and
+    another ``zero_grad()``: parameters, buffers and the optimizer's state are updated in place, in the caller's own
+    objects, and no weight of the optimizer has a ``grad`` afterwards.
+
+    ``loss_fn(model, *args, **kwargs)`` returns the loss, a tensor with one number, or a tuple that begins with it; what
+    it returns is what the step returns, without gradients. ``before_update`` is called without arguments where
+    ``p.grad`` is there, to clip gradients. Both are captured, as with ``fullgraph=True``. The other arguments are those
+    of `fairlead.compile`. A backend takes whole steps where its capabilities say ``training_steps``; of others the
+    cascade takes over. Learning rates are read at each step, and another one compiles nothing.
+
+    Raises `fairlead.errors.StepError` for what is no one graph, at the first call where it cannot be told before:
+    optimizers that call the loss themselves, hooks of gradients, ``GradScaler``, graph breaks.
+
+    >>> model = torch.nn.Linear(2, 1)
+    >>> optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+    >>> step = compile_step(model, optimizer, lambda model, x: model(x).square().mean(), backend="eager")
+    >>> losses = [step(torch.ones(4, 2)).item() for _ in range(3)]
+    >>> losses[0] > losses[1] > losses[2], len(step.fairlead.placement.graphs)
+    (True, 1)
+    """
+    request = request_of(backend, mode, options or {}, fallback, max_fallback, verify, rng, precision)
+    for name, function in (("loss_fn", loss_fn), ("before_update", before_update)):
+        if not callable(function) and (name == "loss_fn" or function is not None):
+            raise _argument(f"{name} is a {type(function).__name__}", "pass a function")
+        _check_scaler(_captured_by(function), name)
+    if not isinstance(model, torch.nn.Module):
+        raise _argument(f"model is a {type(model).__name__}", "pass the module, and what is around it in loss_fn")
+    if any(isinstance(m, torch.nn.parallel.DistributedDataParallel) for m in model.modules()):
+        raise StepError(
+            "DistributedDataParallel reduces gradients in hooks, which are no part of one graph",
+            where=f"fairlead.compile_step, {type(model).__name__}",
+            next="compile what is wrapped with fairlead.compile, and train in three graphs",
+        )
+    return TrainingStep(model, optimizer, loss_fn, request, before_update, dynamic)
+
+
+def _captured_by(function: Callable[..., Any] | None) -> list[object]:
+    """What a function finds around it."""
+    if not inspect.isfunction(function):
+        return []
+    found = inspect.getclosurevars(function)
+    return [*found.nonlocals.values(), *found.globals.values()]
+
+
+def _check_scaler(values: Sequence[object], where: str) -> None:
+    if any(isinstance(v, torch.amp.GradScaler) for v in values):
+        raise StepError(
+            "GradScaler decides after the backward whether there is an update, which is no one graph",
+            where=f"fairlead.compile_step, {where}",
+            next="use torch.autocast with bfloat16, which needs no scaling, or train with fairlead.compile(model)",
+        )
+
+
+def _check_call(values: Sequence[object]) -> None:
+    _check_scaler(values, "the arguments of a step")
+    if torch.is_inference_mode_enabled():
+        raise StepError(
+            "a training step was called in inference mode, in which there are no gradients",
+            where="fairlead.compile_step",
+            next="call it outside of torch.inference_mode()",
+        )
+
+
+def _argument(what: str, advice: str) -> ArgumentError:
+    return ArgumentError(what, where="fairlead.compile_step", next=advice)
+
+
+def _uncaptured(half: str, error: Exception) -> StepError:
+    found = told(error)
+    return StepError(
+        f"the {half} is no one graph: {found.reason}",
+        where=found.where,
+        next=found.hint or "change those lines, or train with fairlead.compile(model) and the optimizer's own step",
+    )
+
+
+def _nothing_updated(optimizer: torch.optim.Optimizer) -> StepError:
+    return StepError(
+        "the optimizer updates nothing: the loss depends on none of its weights",
+        where=f"fairlead.compile_step, {type(optimizer).__name__}",
+        next="pass the optimizer of the model's parameters",
+    )
