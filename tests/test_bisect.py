@@ -239,12 +239,13 @@ def test_no_time_at_all_is_an_error() -> None:
 
 
 def test_the_command_of_a_wrong_number_shows_it_with_the_options_of_the_program(
-    run: Run, site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     """By default it is gelu that is wrong, of which the program has none; the folder's name has to be quoted."""
     monkeypatch.setenv("FAIRLEAD_DEBUG", str(tmp_path / "it's here"))
     site.backend("planted", PLANTED)
     registry.refresh()
+    request.addfinalizer(registry.refresh)
     options = {"op": "aten.mul.Tensor", "after": "aten.sin.default"}
     program = fairlead.compile(
         lambda x: x.sin() * 3, backend="planted", options=options, dynamic=True, fallback=(), verify="first"

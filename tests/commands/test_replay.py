@@ -6,10 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
+import typer
 
 from fairlead import ir
 from fairlead._cli.replay import replay
 from fairlead.errors import FairleadError
+from fairlead.registry import registry
 from tests.conftest import BACKEND, Site
 
 from .conftest import Command, error, small
@@ -118,7 +120,7 @@ def test_an_op_that_torch_does_not_have_is_an_error(command: Command, file: Path
 
 
 def test_a_symbol_has_the_size_and_the_backend_the_option_that_is_given(
-    command: Command, site: Site, file: Path
+    site: Site, file: Path, capfdbinary: pytest.CaptureFixture[bytes], request: pytest.FixtureRequest
 ) -> None:
     """The backend is wrong beyond a size, which is its option; 4 is what a symbol is where nobody says else."""
     source = BACKEND.format(name="acme").replace(COMPILE, CHOICE).replace("NoOptions, P", "NoOptions, Options, P")
@@ -126,10 +128,13 @@ def test_a_symbol_has_the_size_and_the_backend_the_option_that_is_given(
     builder = ir.Builder("rows", "inference")
     builder.output(builder.op("aten.exp.default", builder.input(ir.TensorType(ir.DType.f32, ("s", 2)))))
     ir.write(file, builder.graph())
-    for given, status in [(["--size", "s=9"], 1), (["--size", "s=9", "--option", "most=9"], 0)]:
-        result = command("replay", file.name, "--backend", "acme", "--json", *given)
-        assert result.returncode == status, result.stdout + result.stderr
-        assert json.loads(result.stdout)[0]["outputs"][0]["type"] == "float32[9, 2]"
+    registry.refresh()
+    request.addfinalizer(registry.refresh)
+    with pytest.raises(typer.Exit) as ended:
+        replay(file, "acme", size=["s=9"], json=True)
+    assert ended.value.exit_code == 1
+    replay(file, "acme", size=["s=9"], option=["most=9"], json=True)
+    assert capfdbinary.readouterr().out.count(b'"type": "float32[9, 2]"') == 2
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from torch.nn.attention.flex_attention import flex_attention
 
 import fairlead
 from fairlead import ir
-from fairlead.backend import API_VERSION, Capabilities, Executable, NoOptions, Probe, Support
+from fairlead.backend import API_VERSION, Capabilities, Executable, NoOptions, Options, Probe, Support
 from fairlead.errors import (
     CompileError,
     DeviceError,
@@ -31,14 +31,19 @@ from fairlead.ir import Graph, Node
 from fairlead.registry import registry
 
 
+class Levels(Options, frozen=True, kw_only=True):
+    level: int = 1
+    name: str = ""
+
+
 class Faulty:
     """A backend that runs everything in torch, with one fault."""
 
     name = "faulty"
     api_version = API_VERSION
-    options_type = NoOptions
 
     def __init__(self, **changes: Any) -> None:
+        self.options_type: type[Options] = changes.pop("options_type", NoOptions)
         self.capabilities = Capabilities(
             devices=changes.pop("devices", ("cpu",)), dtypes=tuple(ir.DType), training=True, dynamic_shapes=True
         )
@@ -53,7 +58,7 @@ class Faulty:
     def supports(self, node: Node, /) -> Support:
         return self.on_supports(node)
 
-    def compile(self, graph: Graph, options: NoOptions, constants: Mapping[int, torch.Tensor], /) -> Executable:
+    def compile(self, graph: Graph, options: Options, constants: Mapping[int, torch.Tensor], /) -> Executable:
         self.on_compile()
         return _Executable(graph, self.on_run)
 
@@ -123,6 +128,16 @@ def test_a_backend_that_raises_in_compile_leaves_a_file_that_replays_it(
     (path,) = tmp_path.glob("*.fir")
     assert f"fairlead replay {path} --backend faulty" in error.next
     assert [n.op for n in ir.read(path).graph.nodes] == ["aten.sin.default", "aten.add.Tensor", "aten.relu.default"]
+
+
+def test_the_command_that_shows_a_failure_has_the_options_of_the_backend_that_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAIRLEAD_DEBUG", str(tmp_path))
+    backend = Faulty(on_compile=lambda: _raise(RuntimeError("no level")), options_type=Levels)
+    with pytest.raises(CompileError) as caught:
+        _compiled(backend, options={"level": 3, "name": "a b"}, fallback=())(torch.randn(4))
+    assert "--backend faulty --option level=3 --option 'name=a b'` shows it again" in caught.value.next
 
 
 def test_a_backend_that_raises_on_the_third_call(caplog: pytest.LogCaptureFixture) -> None:
