@@ -19,7 +19,7 @@ from fairlead_conformance._device import generators, home, onto, restored, settl
 from fairlead_conformance._device_names import kind_of
 from fairlead_conformance._inputs import copies
 from fairlead_conformance._observation import Failed, Observation
-from fairlead_conformance._oracle import Expected, Reference, adds_in_any_order, compare
+from fairlead_conformance._oracle import Expected, Joint, Reference, adds_in_any_order, compare
 from fairlead_conformance._status import Status
 from fairlead_conformance._subject import Subject
 from fairlead_conformance._witness import Witness, changed, state
@@ -43,7 +43,7 @@ class _Call:
 class Checked:
     """The checks of one Part, which ``check`` runs in an order that names the cause rather than a consequence."""
 
-    def __init__(self, graph: Graph, reference: Reference, subject: Subject, seen: Observation) -> None:
+    def __init__(self, graph: Graph, reference: Reference | Joint, subject: Subject, seen: Observation) -> None:
         self._graph = graph
         self._reference = reference
         self._subject = subject
@@ -206,8 +206,10 @@ class Checked:
     def _values(self, call: _Call, expected: Sequence[Expected], check: str = "values") -> None:
         also = self._reference.also_right(call.before, expected, call.kept)
         for index, (got, right) in enumerate(zip(call.kept, expected, strict=True)):
-            compared, problem = compare(got, right, signed_zeros=self._reference.signed_zeros, also=also.get(index))
-            self._seen.compared += compared
+            compared, problem = compare(
+                got, right, signed_zeros=self._reference.signed_zeros[index], also=also.get(index)
+            )
+            self._seen.count(index, compared)
             if problem:
                 raise Failed(Status.FAIL_MISMATCH, check, f"output {index}: {problem}")
 

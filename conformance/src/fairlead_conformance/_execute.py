@@ -12,7 +12,7 @@ from fairlead_conformance._result import Result
 from fairlead_conformance._status import Status
 from fairlead_conformance._subject import Subject
 
-__all__ = ["execute"]
+__all__ = ["execute", "lacking"]
 
 
 def execute(case: Case, subject: Subject) -> Result:
@@ -23,8 +23,8 @@ def execute(case: Case, subject: Subject) -> Result:
     start = time.perf_counter()
     status, check, detail, declined = Status.PASS_NATIVE, "", "", dict[str, str]()
     try:
-        if lacking := _lacking(case, subject):
-            raise Declined(lacking)
+        if reasons := lacking(case, subject):
+            raise Declined(reasons)
         with exact_products(subject.place):
             family(case.family).run(case, subject, seen)
         if seen.extern:
@@ -52,7 +52,7 @@ def execute(case: Case, subject: Subject) -> Result:
     )
 
 
-def _lacking(case: Case, subject: Subject) -> dict[str, str]:
+def lacking(case: Case, subject: Subject) -> dict[str, str]:
     """What the backend's capabilities lack of what the case needs."""
     capabilities = subject.capabilities
     needs = [need for need in case.needs if not getattr(capabilities, need)]

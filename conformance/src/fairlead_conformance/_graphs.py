@@ -17,7 +17,7 @@ from fairlead_conformance._oracle import Reference
 from fairlead_conformance._parts import laid_out, parts_of, prepared
 from fairlead_conformance._subject import Subject
 
-__all__ = ["check_graph", "prepared"]
+__all__ = ["asked", "check_graph", "prepared"]
 
 
 def check_graph(
@@ -32,17 +32,27 @@ def check_graph(
 
     Raises `Declined` where the backend refuses a node, and `Failed` where anything is wrong.
     """
-    inputs = resolved(inputs)
-    whole, graph = graph, prepared(placed(laid_out(graph, inputs), subject.place), subject)
+    whole, inputs = graph, resolved(inputs)
     seen.examined = whole, tuple(inputs)
-    if whole.nodes and not graph.nodes:
-        raise Declined({node.op: "core leaves nothing of it to the backend" for node in whole.nodes})
-    reference = Reference(graph, subject.numerics)
-    calls = [inputs, _others(reference, inputs, subject)]
+    reference, calls = asked(graph, inputs, subject)
+    graph = reference.graph
     _check_parts(reference, [*calls, *map(resolved, more)], frozenset(), subject, seen)
     weights = [i for i, item in enumerate(graph.inputs) if item.role in (Role.parameter, Role.buffer)]
     if weights and subject.capabilities.bakes_constants and graph.kind is Kind.inference:
         _check_weights(reference, calls, weights, subject, seen)
+
+
+def asked(graph: Graph, inputs: Sequence[Any], subject: Subject) -> tuple[Reference, list[Sequence[Any]]]:
+    """What the backend is asked of a graph: it prepared, with what is right, and inputs for two calls.
+
+    Raises `Declined` where core leaves nothing of it to a backend.
+    """
+    inputs = resolved(inputs)
+    whole, graph = graph, prepared(placed(laid_out(graph, inputs), subject.place), subject)
+    if whole.nodes and not graph.nodes:
+        raise Declined({node.op: "core leaves nothing of it to the backend" for node in whole.nodes})
+    reference = Reference(graph, subject.numerics)
+    return reference, [inputs, _others(reference, inputs, subject)]
 
 
 def _check_weights(

@@ -37,3 +37,7 @@ class Observation:
         self.compared = 0
         self.examined: tuple[Graph, tuple[Any, ...]] | None = None
         """The graph that was looked at last, and its inputs, where a case is about graphs."""
+
+    def count(self, output: int, elements: int) -> None:
+        """So many elements of that output of a graph were compared."""
+        self.compared += elements

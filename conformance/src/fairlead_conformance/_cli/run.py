@@ -48,6 +48,9 @@ def run(
     resume: Annotated[bool, typer.Option(help="Go on with the run in that folder.")] = False,
     known_failures: Annotated[Path | None, typer.Option(help="Instead of known-failures.toml in the wheel.")] = None,
     workers: Annotated[int, typer.Option(help="Processes at once; 0 for one a core.", rich_help_panel=HOW)] = 0,
+    bundle: Annotated[
+        int, typer.Option(min=1, help="Try so many cases as one graph, for slow compilers.", rich_help_panel=HOW)
+    ] = 1,
     isolate: Annotated[
         Isolation, typer.Option(help="Which cases share a process.", rich_help_panel=HOW)
     ] = Isolation.auto,
@@ -69,6 +72,12 @@ def run(
         raise ArgumentError(
             "--resume goes on with the run in a folder, and none is named", where="--resume", next="add --report FOLDER"
         )
+    if bundle > 1 and isolate is not Isolation.auto:
+        raise ArgumentError(
+            f"--isolate {isolate} runs each case by itself, and --bundle several at once",
+            where="--bundle",
+            next="leave one of the two out",
+        )
     if seed is None:
         seed = seed_of(report) if resume and report else None
     settings = Settings(
@@ -80,6 +89,7 @@ def run(
         expression=expression,
         ids=tuple(case_id),
         shard=Shard.parse(shard),
+        bundle=bundle,
         workers=workers,
         isolate=isolate,
         timeout=duration(timeout),

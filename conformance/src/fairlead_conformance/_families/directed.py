@@ -5,14 +5,16 @@ from __future__ import annotations
 import collections
 import functools
 from collections.abc import Sequence
+from typing import Any
 
+from fairlead.ir import Graph
 from fairlead_conformance._case import Case, Level
 from fairlead_conformance._families._directed import ROWS, Row
 from fairlead_conformance._graphs import check_graph
 from fairlead_conformance._observation import Observation
 from fairlead_conformance._subject import Subject
 
-__all__ = ["cases", "run"]
+__all__ = ["cases", "example", "run"]
 
 
 def cases() -> Sequence[Case]:
@@ -20,8 +22,12 @@ def cases() -> Sequence[Case]:
 
 
 def run(case: Case, subject: Subject, seen: Observation) -> None:
-    graph, inputs = _table()[case.id][1].make()
-    check_graph(graph, inputs, subject, seen)
+    check_graph(*example(case, subject), subject, seen)
+
+
+def example(case: Case, subject: Subject) -> tuple[Graph, Sequence[Any]]:
+    """The one graph of a case, and inputs for it."""
+    return _table()[case.id][1].make()
 
 
 @functools.cache

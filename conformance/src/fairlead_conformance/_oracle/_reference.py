@@ -69,7 +69,8 @@ class Reference:
     """A graph's meaning, worked out once and asked for any inputs. ``numerics``: what the backend declares.
 
     The graph is on the device that is judged; inputs, and what is right for them, are on the CPU.
-    ``is_drawn``: the results are random numbers. ``signed_zeros``: whether -0 is not 0 in results of exact ops.
+    ``is_drawn``: the results are random numbers. ``signed_zeros``, by output: whether -0 is not 0 in what exact ops
+    give.
     """
 
     def __init__(self, graph: Graph, numerics: Collection[str] = ()) -> None:
@@ -78,7 +79,7 @@ class Reference:
         self._numerics = numerics
         self._module = to_fx(self._home)
         self.is_drawn = is_drawn(graph)
-        self.signed_zeros = not picks(graph)
+        self.signed_zeros = (not picks(graph),) * len(graph.outputs)
         self._exact = is_exact(graph) and "ftz" not in numerics
         self._shaken: Shaken | None = None
 

@@ -31,6 +31,7 @@ def facts(settings: Settings) -> Facts:
         level=settings.level.name,
         device=settings.device,
         seed=settings.seed,
+        bundle=settings.bundle,
         suite=installed_suite().sha256,
         versions={"fairlead": here.fairlead, "python": here.python, "torch": here.torch, **_of(here)},
     )

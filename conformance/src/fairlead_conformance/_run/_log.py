@@ -34,6 +34,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     level: str
     device: str
     seed: int
+    bundle: int
     suite: str
     versions: dict[str, str]
 

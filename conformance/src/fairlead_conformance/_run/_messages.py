@@ -1,15 +1,17 @@
 """What a session and its workers say to each other: a JSON line each, on descriptors that nothing else uses.
 
-The session sends a `Setup` and then a `Case` at a time; the worker says `Loading`, `Ready`, and `Done` for each case.
+The session sends a `Setup` and then a `Bundle` at a time; the worker says `Loading`, `Ready`, and `Done` for each
+bundle.
 """
 
 from __future__ import annotations
 
 import msgspec
 
+from fairlead_conformance._case import Case
 from fairlead_conformance._result import Result
 
-__all__ = ["LOST_CHANNEL", "Done", "Loading", "Message", "Ready", "Setup"]
+__all__ = ["LOST_CHANNEL", "Bundle", "Done", "Loading", "Message", "Ready", "Setup"]
 
 LOST_CHANNEL = 74
 """Exit status of a worker that can no longer speak: the backend closed its descriptors."""
@@ -28,6 +30,12 @@ class Setup(msgspec.Struct, frozen=True):
     families: tuple[str, ...] = ()
 
 
+class Bundle(msgspec.Struct, frozen=True):
+    """What to do next: one case, or several that are to be judged as one graph."""
+
+    cases: tuple[Case, ...]
+
+
 class Loading(msgspec.Struct, frozen=True, tag="loading"):
     """The families and torch are there; from here on the backend's code runs, and what happens is its doing."""
 
@@ -42,9 +50,12 @@ class Ready(msgspec.Struct, frozen=True, tag="ready"):
 
 
 class Done(msgspec.Struct, frozen=True, tag="done"):
-    """A case was run. ``lost``: the worker can use the device no more, and ends."""
+    """What came out: of one case its result, of several those that passed as one graph; of the others nothing is known.
 
-    result: Result
+    ``lost``: the worker can use the device no more, and ends.
+    """
+
+    results: tuple[Result, ...]
     lost: bool = False
 
 

@@ -5,6 +5,7 @@ There is no thread: whoever wants a result moves the pool on until it is there.
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import selectors
@@ -13,7 +14,7 @@ import sys
 import tempfile
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -51,6 +52,9 @@ class Pool:
     They share one folder for these, as all processes of a user do: what a compiler keeps there, such as its own
     headers, is made once, and is there for the workers that replace others.
 
+    Where the settings say so, several cases of one family are first tried as one graph. Those that do not pass then,
+    for whatever reason, are run by themselves.
+
     `submit` cases; then iterate over `results` or ask for one by its id. Every case that was submitted gets one.
     ``ready`` is what the last worker said of the backend.
     """
@@ -62,6 +66,7 @@ class Pool:
         self._selector = selectors.DefaultSelector()
         self._processes: list[Process] = []
         self._waiting: deque[Case] = deque()
+        self._alone: deque[Case] = deque()
         self._results: dict[str, Result] = {}
         self._failed_loads = self._losses = 0
         self._cold_until: float | None = None
@@ -80,7 +85,7 @@ class Pool:
 
     def results(self) -> Iterator[Result]:
         """The results as they come, until no case is left."""
-        while self._results or self._waiting or self._busy:
+        while self._results or self._open:
             while not self._results:
                 self._move()
             yield self._results.pop(next(iter(self._results)))
@@ -103,8 +108,10 @@ class Pool:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     @property
-    def _busy(self) -> int:
-        return sum(process.phase is Phase.busy for process in self._processes)
+    def _open(self) -> int:
+        """How many cases wait, and workers have some: more workers than that have nothing to do."""
+        busy = sum(process.phase is Phase.busy for process in self._processes)
+        return len(self._waiting) + len(self._alone) + busy
 
     def _move(self) -> None:
         """Start what is missing, give out cases, and wait for news, no longer than a tick."""
@@ -125,19 +132,30 @@ class Pool:
     def _start(self) -> None:
         """As many workers as there is work for, and a case for each that has none."""
         present = sum(process.phase is not Phase.ending for process in self._processes)
-        for _ in range(min(self._settings.processes, len(self._waiting) + self._busy) - present):
+        for _ in range(min(self._settings.processes, self._open) - present):
             process = Process(self._setup(), self._folder, self._environment())
             self._processes.append(process)
             for descriptor in process.descriptors:
                 self._selector.register(descriptor, selectors.EVENT_READ, process)
         for process in self._processes:
-            if process.phase is Phase.idle and self._waiting:
-                process.give(self._waiting.popleft())
+            if process.phase is Phase.idle and (bundle := self._next()):
+                process.give(bundle)
                 self._cold_until = self._cold_until or process.since + WARM_UP * self._settings.timeout
+
+    def _next(self) -> tuple[Case, ...]:
+        """The cases to run next: one, or several of a family; none where no case is left."""
+        if self._alone:
+            return (self._alone.popleft(),)
+        bundle = list(itertools.islice(self._waiting, self._settings.bundle))
+        own = tuple(itertools.takewhile(lambda case: case.family == bundle[0].family, bundle))
+        for _ in own:
+            self._waiting.popleft()
+        return own
 
     def _setup(self) -> Setup:
         settings = self._settings
-        cases = [self._waiting[0]] if settings.isolate is Isolation.case else self._waiting
+        waiting = [*self._alone, *self._waiting]
+        cases = waiting[:1] if settings.isolate is Isolation.case else waiting
         families = dict.fromkeys(case.family for case in cases)
         return Setup(settings.backend, settings.seed, settings.device, settings.memory, tuple(families))
 
@@ -152,10 +170,14 @@ class Pool:
             case Ready():
                 process.phase, self._failed_loads = Phase.idle, 0
                 self.ready = message
-            case Done(result, lost) if process.case is not None and result.id == process.case.id:
+            case Done(results, lost) if _answers(results, process.bundle):
                 self._losses = 0
-                self._settle(result if result.status.passed else msgspec.structs.replace(result, output=process.output))
-                process.phase, process.case = Phase.idle, None
+                for result in results:
+                    passed = result.status.passed
+                    self._settle(result if passed else msgspec.structs.replace(result, output=process.output))
+                known = {result.id for result in results}
+                self._alone.extend(case for case in process.bundle if case.id not in known)
+                process.phase, process.bundle = Phase.idle, ()
                 if lost or self._settings.isolate is Isolation.case:
                     process.retire()
             case Done():
@@ -184,8 +206,8 @@ class Pool:
                 return math.inf
             case Phase.busy:
                 assert self._cold_until is not None
-                assert process.case is not None
-                return max(timeout * max(process.case.cost, 1.0), self._cold_until - process.since)
+                cost = sum(case.cost for case in process.bundle)
+                return max(timeout * max(cost, 1.0), self._cold_until - process.since)
             case Phase.ending:
                 return LEAVE
 
@@ -208,11 +230,14 @@ class Pool:
             if self._failed_loads == LOADS:
                 self._abandon(Status.FAIL_IMPORT, "loads", f"importing it: {why}", process.output)
             return
-        if process.case is not None:
+        if len(process.bundle) > 1:  # nobody knows whose doing it is
+            self._alone.extend(process.bundle)
+        elif process.bundle:
+            (case,) = process.bundle
             before = f", after {process.cases - 1} other cases in it" if process.cases > 1 else ""
             self._settle(
                 Result(
-                    id=process.case.id,
+                    id=case.id,
                     status=status,
                     check="survives",
                     detail=why + (before if status is Status.FAIL_CRASH else ""),
@@ -228,7 +253,13 @@ class Pool:
         self._results[result.id] = result
 
     def _abandon(self, status: Status, check: str, detail: str, output: str = "") -> None:
-        while self._waiting:
-            self._settle(
-                Result(id=self._waiting.popleft().id, status=status, check=check, detail=detail, output=output)
-            )
+        for case in (*self._alone, *self._waiting):
+            self._settle(Result(id=case.id, status=status, check=check, detail=detail, output=output))
+        self._alone.clear()
+        self._waiting.clear()
+
+
+def _answers(results: Sequence[Result], bundle: Sequence[Case]) -> bool:
+    """Whether a worker that was given these cases may say so."""
+    known, asked = {result.id for result in results}, {case.id for case in bundle}
+    return known == asked if len(asked) == 1 else bool(asked) and known <= asked

@@ -20,7 +20,7 @@ import psutil
 
 from fairlead_conformance._case import Case
 from fairlead_conformance._run._crash import account, place
-from fairlead_conformance._run._messages import LOST_CHANNEL, Message, Setup
+from fairlead_conformance._run._messages import LOST_CHANNEL, Bundle, Message, Setup
 
 __all__ = ["Phase", "Process"]
 
@@ -57,7 +57,9 @@ class Phase(enum.Enum):
 class Process:
     """One worker and its keeper. ``descriptors`` are to be watched; `read` whichever of them has something.
 
-    ``messages`` are those not yet looked at; ``end`` is empty until the worker has to be given up, and then says why.
+    ``bundle`` are the cases that it is busy with, more than one where they are to be judged as one graph, and ``cases``
+    how many it was given so far. ``messages`` are those not yet looked at; ``end`` is empty until the worker has to be
+    given up, and then says why.
     """
 
     def __init__(self, setup: Setup, folder: Path, environment: Mapping[str, str]) -> None:
@@ -85,7 +87,7 @@ class Process:
         self._line = self._printed = self._heard = b""
         self._pid, self._children_seen, self._children = 0, 0.0, 0
         self.phase, self.since, self.cases = Phase.starting, time.monotonic(), 0
-        self.case: Case | None = None
+        self.bundle: tuple[Case, ...] = ()
         self.messages: list[Message] = []
         self.end = ""
         self._send(setup)
@@ -104,13 +106,13 @@ class Process:
     def _print(self) -> str:
         return self._printed.decode("utf-8", "replace")
 
-    def give(self, case: Case) -> None:
-        """Start a case; it is over when its message is there, or with the process."""
+    def give(self, bundle: tuple[Case, ...]) -> None:
+        """Start a case, or several; they are over when their message is there, or with the process."""
         self.read(self._output)
         self._printed = b""
-        self.phase, self.case, self.since = Phase.busy, case, time.monotonic()
-        self.cases += 1
-        self._send(case)
+        self.phase, self.bundle, self.since = Phase.busy, bundle, time.monotonic()
+        self.cases += len(bundle)
+        self._send(Bundle(bundle))
 
     def read(self, descriptor: int) -> None:
         """Take what is there: messages, output, or news of the end."""
@@ -138,7 +140,7 @@ class Process:
 
     def retire(self) -> None:
         """Let the worker end by itself; `Phase.ending` until it has."""
-        self.phase, self.case, self.since = Phase.ending, None, time.monotonic()
+        self.phase, self.bundle, self.since = Phase.ending, (), time.monotonic()
         self._close_requests()
 
     def kill(self, after: float = 0) -> None:
@@ -162,7 +164,7 @@ class Process:
         for descriptor in (self._results, self._output):
             os.close(descriptor)
 
-    def _send(self, message: Setup | Case) -> None:
+    def _send(self, message: Setup | Bundle) -> None:
         with contextlib.suppress(BrokenPipeError):  # its end will be told by the keeper
             os.write(self._requests, msgspec.json.encode(message) + b"\n")
 

@@ -100,6 +100,8 @@ class Session:
         settings = self.settings
         narrowed = {"families": settings.families, "-k": settings.expression, "ids": settings.ids}
         reasons = [f"not all cases were selected: {name} {value}" for name, value in narrowed.items() if value]
+        if settings.bundle > 1:
+            reasons.append(f"cases were judged in bundles of up to {settings.bundle}, not each by itself")
         if os.environ.get(OTHER_FAMILIES):
             reasons.append(f"the families are not the suite's own: {OTHER_FAMILIES}")
         report = report_of(

@@ -56,7 +56,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """One run. The first group decides what is found; the second only how.
 
     ``families``, ``expression`` (as pytest's ``-k``) and ``ids`` narrow the level's cases down; a run of fewer than
-    all is never complete. ``timeout`` in seconds, for each case, and as many times that as it is expected to take
+    all is never complete. ``bundle``: so many cases at most are tried as one graph, which is no claim either.
+    ``timeout`` in seconds, for each case, and as many times that as it is expected to take
     seconds; ``memory`` in bytes, for a worker with its children.
     After ``losses`` cases in a row that ended their process, the rest is not run.
     ``workers`` of 0 is one for each core; ``threads`` of 0 shares the cores out among them.
@@ -70,6 +71,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     expression: str = ""
     ids: tuple[str, ...] = ()
     shard: Shard = Shard()
+    bundle: int = 1
 
     workers: int = 0
     threads: int = 0

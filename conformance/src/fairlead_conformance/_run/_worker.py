@@ -11,6 +11,7 @@ import ctypes
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from typing import NoReturn
 
 import msgspec
@@ -20,9 +21,10 @@ from fairlead_conformance._case import Case
 from fairlead_conformance._execute import execute
 from fairlead_conformance._families import family
 from fairlead_conformance._result import Result
-from fairlead_conformance._run._messages import LOST_CHANNEL, Done, Loading, Message, Ready, Setup
+from fairlead_conformance._run._messages import LOST_CHANNEL, Bundle, Done, Loading, Message, Ready, Setup
 from fairlead_conformance._status import Status
 from fairlead_conformance._subject import Subject
+from fairlead_conformance._together import execute_together
 
 __all__ = ["main", "outcome"]
 
@@ -45,13 +47,14 @@ def main(requests: int, results: int) -> None:
             prepare(subject, setup.memory)
         _say(results, Ready(_versions(subject)))
         for line in lines:
-            result, lost = judged(outcome(msgspec.json.decode(line, type=Case), subject), subject)
+            cases = msgspec.json.decode(line, type=Bundle).cases
+            said = _alone(cases[0], subject) if len(cases) == 1 else _together(cases, subject)
             if os.getpid() != own:  # a process that the backend forked and let return into our code
                 os._exit(0)
-            if not result.status.passed:
+            if not all(result.status.passed for result in said.results):
                 _flush()
-            _say(results, Done(result, lost))
-            if lost:
+            _say(results, said)
+            if said.lost:
                 return
 
 
@@ -61,6 +64,16 @@ def _versions(subject: Subject) -> dict[str, str]:
         return dict(registry.probe(subject.name).versions)
     except BaseException:  # foreign code; each case says so for itself
         return {}
+
+
+def _alone(case: Case, subject: Subject) -> Done:
+    result, lost = judged(outcome(case, subject), subject)
+    return Done((result,), lost)
+
+
+def _together(cases: Sequence[Case], subject: Subject) -> Done:
+    passed = execute_together(cases, subject)
+    return Done((), lost=True) if _lost(subject) else Done(passed)
 
 
 def outcome(case: Case, subject: Subject) -> Result:
@@ -82,17 +95,22 @@ def prepare(subject: Subject, memory: int) -> None:
 
 def judged(result: Result, subject: Subject) -> tuple[Result, bool]:
     """The result, and whether the case has cost this process the device: it passes for nothing then."""
-    if subject.place == "cpu":
-        return result, False
-    from fairlead_conformance._device import lost
-
-    why = lost(subject.place)
+    why = _lost(subject)
     if not why:
         return result, False
     detail = f"the device is lost to its process: {why}"
     if result.status.failed:
         return msgspec.structs.replace(result, detail=f"{result.detail}; {detail}"), True
     return Result(id=result.id, status=Status.FAIL_CRASH, check="survives", detail=detail), True
+
+
+def _lost(subject: Subject) -> str:
+    """Why this process can use the device no more; empty where it can."""
+    if subject.place == "cpu":
+        return ""
+    from fairlead_conformance._device import lost
+
+    return lost(subject.place)
 
 
 def _flush() -> None:

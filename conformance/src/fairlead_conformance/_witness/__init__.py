@@ -21,10 +21,7 @@ from fairlead_conformance._witness._relatives import relatives
 from fairlead_conformance._witness._state import State, changed, state
 from fairlead_conformance._witness._tripwires import TORCH_COMPILER, tripwires
 
-__all__ = ["State", "Witness", "changed", "state"]
-
-_ROUNDS = 8
-"""How many borrowed kernels are looked for at most; each is found by running once more without it."""
+__all__ = ["State", "Witness", "changed", "relatives", "state"]
 
 
 class Witness:
@@ -66,10 +63,10 @@ class Witness:
     def borrowed(self, call: Callable[[], object]) -> set[str]:
         """The kernels that the backend declares and does use: each is taken away until ``call`` asks for no more."""
         found: set[str] = set()
-        for _ in range(_ROUNDS if self._lent else 0):
+        while lent := [k for k in self._lent if _name(k) not in found]:
             hits: list[str] = []
             with (
-                poisoned([k for k in self._lent if _name(k) not in found], hits, self._kind),
+                poisoned(lent, hits, self._kind),
                 contextlib.suppress(Exception),
             ):
                 call()

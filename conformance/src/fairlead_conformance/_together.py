@@ -1,0 +1,142 @@
+"""Several cases as one graph, for a backend that compiles even the smallest graph for long.
+
+The graphs of the cases stand side by side in one, which is compiled and called as that of a case is, under every check;
+each output is held to what its own case says is right. What is found wrong is some case's doing, and so is a decline:
+these cases are then judged alone. So the only thing that is decided here is that cases pass, in a graph that is not
+theirs alone. That is as good as by itself for the values; what a backend does to a graph of one node is not seen.
+"""
+
+from __future__ import annotations
+
+import bisect
+import contextlib
+import itertools
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from fairlead.ir import Graph, Kind, Role, Value
+from fairlead.passes import substitute
+from fairlead_conformance._calls import Checked
+from fairlead_conformance._case import Case
+from fairlead_conformance._execute import lacking
+from fairlead_conformance._families import family
+from fairlead_conformance._graphs import asked
+from fairlead_conformance._observation import Observation
+from fairlead_conformance._oracle import Joint, Reference, adds_in_any_order
+from fairlead_conformance._parts import parts_of
+from fairlead_conformance._result import Result
+from fairlead_conformance._status import Status
+from fairlead_conformance._subject import Subject
+from fairlead_conformance._witness import relatives
+
+__all__ = ["execute_together", "joined"]
+
+
+def execute_together(cases: Sequence[Case], subject: Subject) -> tuple[Result, ...]:
+    """Those of the cases that pass as one graph; the others are to be executed alone. Never raises."""
+    from fairlead_conformance._device import exact_products  # as in `execute`
+
+    start = time.perf_counter()
+    with contextlib.suppress(Exception), exact_products(subject.place):
+        members = [member for case in cases if (member := _member(case, subject))]
+        if len(members) > 1:
+            seen = _Seen([len(member.reference.graph.outputs) for member in members])
+            graph = joined([member.reference.graph for member in members])
+            calls = [list(itertools.chain(*parts)) for parts in zip(*(m.calls for m in members), strict=True)]
+            Checked(graph, Joint([member.reference for member in members]), subject, seen).check(calls)
+            seconds = (time.perf_counter() - start) / len(members)
+            return tuple(_passed(m, seen, c, seconds) for m, c in zip(members, seen.counts, strict=True) if c)
+    return ()
+
+
+def joined(graphs: Iterable[Graph]) -> Graph:
+    """One graph of static inference graphs, with the inputs, nodes and outputs of the first, the second, and so on."""
+    numbers = itertools.count()
+    inputs, nodes, outputs = [], [], []
+    for graph in graphs:
+        defined = [*(i.value for i in graph.inputs), *(r for n in graph.nodes for r in n.results if r is not None)]
+        own = {value.id: Value(next(numbers), value.type) for value in defined}
+        inputs += [msgspec.structs.replace(i, value=own[i.value.id], name="") for i in graph.inputs]
+        nodes += [
+            msgspec.structs.replace(
+                node,
+                args=substitute(node.args, own),
+                results=tuple(None if r is None else own[r.id] for r in node.results),
+            )
+            for node in graph.nodes
+        ]
+        outputs += [
+            msgspec.structs.replace(o, value=own[o.value.id]) if isinstance(o.value, Value) else o
+            for o in graph.outputs
+        ]
+    return Graph(
+        name="together",
+        kind=Kind.inference,
+        inputs=tuple(inputs),
+        nodes=tuple(nodes),
+        outputs=tuple(outputs),
+        symbols=(),
+    )
+
+
+@dataclass(frozen=True)
+class _Member:
+    case: Case
+    reference: Reference
+    calls: Sequence[Sequence[Any]]
+
+
+class _Seen(Observation):
+    """Counts by member; ``outputs``: how many each has."""
+
+    def __init__(self, outputs: Sequence[int]) -> None:
+        super().__init__()
+        self._ends = list(itertools.accumulate(outputs))
+        self.counts = [0] * len(outputs)
+
+    def count(self, output: int, elements: int) -> None:
+        super().count(output, elements)
+        self.counts[bisect.bisect_right(self._ends, output)] += elements
+
+
+def _member(case: Case, subject: Subject) -> _Member | None:
+    """A case that is one graph, of which the backend takes all; None for any other."""
+    example = getattr(family(case.family), "example", None)
+    if example is None or lacking(case, subject):
+        return None
+    with contextlib.suppress(Exception):  # alone, it says what
+        graph, inputs = example(case, subject)
+        reference, calls = asked(graph, inputs, subject)
+        graph = reference.graph
+        if _stands_beside(graph, subject) and [part.backend for part in parts_of(graph, subject)] == [subject.name]:
+            return _Member(case, reference, calls)
+    return None
+
+
+def _stands_beside(graph: Graph, subject: Subject) -> bool:
+    """Whether all that is to be seen of a graph is seen of it in a larger one."""
+    has_weights = any(item.role in (Role.parameter, Role.buffer) for item in graph.inputs)
+    if graph.kind is not Kind.inference or (has_weights and subject.capabilities.bakes_constants):
+        return False
+    if graph.symbols or any(node.regions for node in graph.nodes):
+        return False
+    return bool(graph.nodes) and not adds_in_any_order(graph)
+
+
+def _passed(member: _Member, seen: Observation, compared: int, seconds: float) -> Result:
+    """What was borrowed for several graphs counts for each that it may have been borrowed for."""
+    ops = {node.op for node in member.reference.graph.walk()}
+    own = {f"aten.{name}" for op in ops for name in relatives(op)}
+    extern = seen.extern & own
+    return Result(
+        id=member.case.id,
+        status=Status.PASS_EXTERN if extern else Status.PASS_NATIVE,
+        native=tuple(sorted(seen.native & ops)),
+        extern=tuple(sorted(extern)),
+        compared=compared,
+        seconds=seconds,
+    )
