@@ -12,9 +12,9 @@ JUDGED := eager inductor onnxrt openvino openxla ipex tvm
 REACHED := eager onnxrt openvino openxla ipex
 ON_GPU := eager inductor cudagraphs openxla
 DEVICE ?= cpu
-SAMPLED := inductor tvm
+BUNDLED := inductor tvm
 TIMED := conformance/tests/run# workers that must not be late: these tests have the machine to themselves
-SAMPLE := 4/4
+BUNDLE := 24
 
 .PHONY: help setup test lint unit gpu inference promises demo bench conform coverage matrix pack zoo mutants fix api docs vendor wheels clean
 .DEFAULT_GOAL := help
@@ -46,9 +46,9 @@ gpu: .venv/.ready    ## on a machine with a CUDA device: the tests that need one
 	$(BIN)/python -m pytest -q -m gpu $(WHEELS) tests
 	$(MAKE) conform DEVICE=cuda JUDGED="$(ON_GPU)"
 
-inference: .venv/.ready    ## core inference on each of our backends that has reached it; a sample on those that compile for long
+inference: .venv/.ready    ## core inference on each of our backends; in bundles on those that compile for long
 	$(MAKE) conform LEVEL=L1 JUDGED="$(REACHED)" SEED=0
-	for b in $(SAMPLED); do $(BIN)/fairlead-conformance run $$b --level L1 --shard $(SAMPLE) --seed 0 --report reports/$$b-sample || exit 1; done
+	for b in $(BUNDLED); do $(BIN)/fairlead-conformance run $$b --level L1 --bundle $(BUNDLE) --seed 0 --report reports/$$b-bundled || exit 1; done
 
 conform: .venv/.ready    ## the conformance suite on each of our backends, in full or to LEVEL; reports in reports/
 	failed=; for b in $(JUDGED); do $(BIN)/fairlead-conformance run $$b --level $(LEVEL) $(SEED:%=--seed %) --device $(DEVICE) --report reports/$$b || failed="$$failed $$b"; done; \

@@ -62,6 +62,20 @@ def test_a_process_for_each_case(conform: Conform, logged: Callable[[], dict[str
     assert statuses == [Status.PASS_NATIVE, Status.HARNESS_ERROR, Status.NOT_RUN, Status.HARNESS_ERROR]
 
 
+def test_a_crash_of_several_cases_together_costs_none_of_them(
+    conform: Conform, logged: Callable[[], dict[str, Result]], tmp_path: Path
+) -> None:
+    names = ("beside_one", "segfault", "beside_another", "behave")
+    ended = conform(names, "--bundle", "4", "--workers", "1")
+    assert ended.returncode == 1, ended.stderr
+    assert len(list(tmp_path.glob("out/*"))) > 1
+    assert {name: result.status for name, result in logged().items()} == {
+        name: Status.FAIL_CRASH if name == "segfault" else Status.PASS_NATIVE for name in names
+    }
+    report = read_report(tmp_path / "out/report.json")
+    assert "cases were judged in bundles of up to 4, not each by itself" in report.reasons
+
+
 def test_what_compilers_keep_in_temporary_files_outlives_a_worker(
     conform: Conform, logged: Callable[[], dict[str, Result]]
 ) -> None:

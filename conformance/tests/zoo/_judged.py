@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from conformance.tests.engine.faulty import Faulty
 from conformance.tests.zoo._fault import Fault, registered, undisturbed
 from fairlead_conformance import Case, Level, Result, Subject, execute, manifest
+from fairlead_conformance._together import execute_together
 
 _BULK = ("ops", "opgrad", "directed", "errors")
 """Families whose cases are of one op each: they run before the others, being cheap."""
@@ -91,10 +92,16 @@ def killed(
         return next((r for r in found if r.status.failed and not _fails_honestly(fault, r.id, seed)), None)
 
 
+def passed_together(fault: Fault, cases: Sequence[Case]) -> set[str]:
+    """The ids of the cases that pass as one graph."""
+    with registered(fault.make()) as name, undisturbed():
+        return {result.id for result in execute_together(cases, Subject(name))}
+
+
 def _fails_honestly(fault: Fault, case: str, seed: int) -> bool:
     """Whether an honest backend of the same capabilities fails the case too, which then says nothing."""
     (found,) = [c for c in _all() if c.id == case]
     return _result(fault.like(), found, seed).status.failed
 
 
-__all__ = ["aimed", "in_turn", "killed", "results"]
+__all__ = ["aimed", "in_turn", "killed", "passed_together", "results"]

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from conformance.tests.zoo._fault import Fault
-from conformance.tests.zoo._judged import aimed, killed, results
+from conformance.tests.zoo._judged import aimed, killed, passed_together, results
 from conformance.tests.zoo._zoo import ZOO
-from fairlead_conformance import Level
+from fairlead_conformance import Level, manifest
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -21,11 +21,19 @@ def dead() -> dict[str, bool]:
     return {}
 
 
+BESIDE = [case for case in manifest(Level.L1) if case.family == "ops"][3::800]
+"""Cases that stand beside the one that kills."""
+
+
 @pytest.mark.parametrize("fault", ZOO, ids=lambda fault: fault.name)
 def test_every_faulty_backend_is_caught(fault: Fault, dead: dict[str, bool]) -> None:
     torch.set_num_threads(1)
-    dead[fault.name] = killed(fault, Level.L1, seconds=20) is not None
+    killer = killed(fault, Level.L1, seconds=20)
+    dead[fault.name] = killer is not None
     assert dead[fault.name] or killed(fault, fault.level, seconds=40), fault.wrong
+    if killer is not None:
+        (case,) = [case for case in manifest(Level.L1) if case.id == killer.id]
+        assert killer.id not in passed_together(fault, [*BESIDE, case]), "it hides among others"
 
 
 def test_most_are_caught_by_core_inference_alone(dead: dict[str, bool]) -> None:

@@ -24,7 +24,7 @@ from fairlead_conformance._result import Result
 from fairlead_conformance._run._messages import LOST_CHANNEL, Bundle, Done, Loading, Message, Ready, Setup
 from fairlead_conformance._status import Status
 from fairlead_conformance._subject import Subject
-from fairlead_conformance._together import execute_together
+
 
 __all__ = ["main", "outcome"]
 
@@ -72,6 +72,8 @@ def _alone(case: Case, subject: Subject) -> Done:
 
 
 def _together(cases: Sequence[Case], subject: Subject) -> Done:
+    from fairlead_conformance._together import execute_together  # with torch, which families of others may do without
+
     passed = execute_together(cases, subject)
     return Done((), lost=True) if _lost(subject) else Done(passed)
 
