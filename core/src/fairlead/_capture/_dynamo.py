@@ -32,6 +32,7 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 __all__ = [
     "APART",
     "Frame",
+    "capturing_numbers",
     "deny_exporting",
     "flattened",
     "frame_of",
@@ -270,6 +271,15 @@ def frame_of(top: Top, graph: Callable[..., Any]) -> Frame | None:
 def _only_cell(frame: Frame) -> object:
     cells = frame.function.__closure__ or ()
     return cells[0].cell_contents if len(cells) == 1 else None
+
+
+def capturing_numbers() -> contextlib.AbstractContextManager[object]:
+    """Have Dynamo capture what reads a number out of a tensor, as later releases than 2.8 do by default."""
+    config: Any = torch._dynamo.config
+    if config.capture_scalar_outputs:
+        return contextlib.nullcontext()
+    patched: contextlib.AbstractContextManager[object] = config.patch(capture_scalar_outputs=True)
+    return patched
 
 
 def without_limits() -> contextlib.AbstractContextManager[object]:

@@ -12,10 +12,9 @@ from fairlead._capture._account import recompilation, time_frame
 from fairlead._capture._draws import keep_draws
 from fairlead._capture._dynamo import deny_exporting
 from fairlead._capture._whole_step import OtherGradients, Traced, WholeStep, loss_of, whole_step
-from fairlead._compile import Request, Session
+from fairlead._compile import Session
 from fairlead._sink import SessionSink
 from fairlead.errors import StepError
-from fairlead.torch import DynamoBackend
 
 __all__ = ["Call", "LossBackend", "UpdateBackend"]
 
@@ -73,11 +72,11 @@ class UpdateBackend:
         return run
 
 
-class LossBackend(DynamoBackend):
+class LossBackend:
     """Compiles the graph of a loss, its gradients and the update that takes them as one."""
 
-    def __init__(self, request: Request) -> None:
-        super().__init__(request)
+    def __init__(self, session: Session) -> None:
+        self.session = session
         self.call: Call | None = None
 
     def __call__(self, gm: torch.fx.GraphModule, inputs: Sequence[Any], **kwargs: Any) -> Callable[..., Any]:

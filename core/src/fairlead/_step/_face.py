@@ -11,17 +11,14 @@ import torch
 
 from fairlead import _settings
 from fairlead._arguments import request_of
-from fairlead._capture import InputSource
-from fairlead._capture._dynamo import APART, has_backward_hooks, own_code
-from fairlead._capture._refusals import DynamoError, told
-from fairlead._capture._whole_step import OtherGradients, marked
 from fairlead._compile import Request, Rng
 from fairlead._handle import Handle
-from fairlead._step._backends import Call, LossBackend, UpdateBackend
+from fairlead._step._halves import Halves, Subject
 from fairlead._step._optimizer import Updated, update_of
 from fairlead._verified import Verify
 from fairlead.backend import Precision
 from fairlead.errors import ArgumentError, StepError
+from fairlead.torch import DynamoBackend
 
 __all__ = ["TrainingStep", "compile_step"]
 
@@ -29,38 +26,14 @@ __all__ = ["TrainingStep", "compile_step"]
 class TrainingStep:
     """A training step that runs as one graph, made by `compile_step`: call it with what the loss function takes."""
 
-    def __init__(
-        self,
-        model: torch.nn.Module,
-        optimizer: torch.optim.Optimizer,
-        loss_fn: Callable[..., Any],
-        request: Request,
-        before_update: Callable[[], object] | None,
-        dynamic: bool | None,
-    ) -> None:
-        step = update_of(optimizer)
-        self._model, self._optimizer, self._loss_fn, self._before_update = model, optimizer, loss_fn, before_update
-        self._updated = Updated(optimizer)
-        self._unused: set[int] = set()
+    def __init__(self, subject: Subject, request: Request) -> None:
+        self._subject = subject
+        self._updated = Updated(subject.optimizer)
+        self._target = DynamoBackend(request)
+        self._target.session.check()
+        self._handle = Handle(self._target, fullgraph=True)
+        self._halves: dict[tuple[int, ...], Halves] = {}
         self._lock = threading.Lock()
-
-        def loss(*args: Any, **kwargs: Any) -> Any:
-            result = loss_fn(model, *args, **kwargs)
-            if type(result) is tuple and isinstance(result[0], torch.Tensor):
-                return (marked(result[0]), *result[1:])
-            return marked(result) if isinstance(result, torch.Tensor) else result
-
-        def update() -> None:
-            if before_update is not None:
-                before_update()
-            step(optimizer)
-
-        self._of_loss = LossBackend(request)
-        self._of_loss.session.check()
-        self._of_update = UpdateBackend(self._of_loss.session)
-        self._loss = torch.compile(own_code(loss), backend=self._of_loss, fullgraph=True, dynamic=dynamic, **APART)
-        self._update = torch.compile(own_code(update), backend=self._of_update, fullgraph=True, **APART)
-        self._handle = Handle(self._of_loss, fullgraph=True)
 
     @property
     def fairlead(self) -> Handle:
@@ -75,65 +48,21 @@ class TrainingStep:
         with self._lock:
             weights = self._updated.weights()
             self._updated.check(weights)
-            known = set(map(id, self._optimizer.state))
-            try:
-                return self._run(weights, args, kwargs)
-            except OtherGradients as other:
-                unused = [w for place, w in enumerate(weights) if place not in other.used]
-                self._unused = set(map(id, unused))
-                for weight in unused:
-                    if id(weight) not in known:
-                        self._optimizer.state.pop(weight, None)
-                return self._run(weights, args, kwargs)
-
-    def _run(self, weights: list[torch.Tensor], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        used = tuple(place for place, weight in enumerate(weights) if id(weight) not in self._unused)
-        with self._updated.traceable(weights, used) as stand_ins:
-            call = Call(weights, stand_ins, self._names, lambda: self._loss(*args, **kwargs))
-            self._of_loss.call = self._of_update.call = call
-            try:
-                with torch.no_grad():
-                    self._update()
-            except DynamoError as error:
-                self._check_hooks()
-                half = "loss function" if call.update is not None else "optimizer's step"
-                raise _uncaptured(half, error) from error
-            finally:
-                self._of_loss.call = self._of_update.call = None
-        if call.update is None:
-            raise _nothing_updated(self._optimizer)
-        self._updated.note_step()
-        return call.result
-
-    def _names(self) -> dict[int, InputSource]:
-        """What the tensors of model and optimizer are called; asked when a graph is made."""
-        self._check_hooks()
-        names = {id(p): InputSource("parameter", name) for name, p in self._model.named_parameters()}
-        names.update((id(b), InputSource("buffer", name)) for name, b in self._model.named_buffers())
-        state = self._optimizer.state
-        for weight, values in [(w, state[w]) for w in self._updated.weights() if w in state]:
-            name = names[id(weight)].name if id(weight) in names else "a weight"
-            tensors = {key: v for key, v in values.items() if isinstance(v, torch.Tensor)}
-            names.update((id(v), InputSource("", f"{key} of {name}")) for key, v in tensors.items())
-        return names
-
-    def _check_hooks(self) -> None:
-        if has_backward_hooks(self._model):
-            raise StepError(
-                "a module has hooks of its backward, which are no part of one graph",
-                where=f"fairlead.compile_step, {type(self._model).__name__}",
-                next="remove them, or train with fairlead.compile(model) and the optimizer's own step",
-            )
+            key = tuple(map(id, weights))
+            if key not in self._halves:
+                self._halves[key] = Halves(self._subject, self._updated, weights, self._target.session)
+            return self._halves[key](args, kwargs)
 
     def _eagerly(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        self._optimizer.zero_grad()
+        model, optimizer, _, loss_fn, before_update, _ = self._subject
+        optimizer.zero_grad()
         with torch.enable_grad():
-            result = self._loss_fn(self._model, *args, **kwargs)
+            result = loss_fn(model, *args, **kwargs)
             (result[0] if type(result) is tuple else result).backward()
-        if self._before_update is not None:
-            self._before_update()
-        self._optimizer.step()
-        self._optimizer.zero_grad()
+        if before_update is not None:
+            before_update()
+        optimizer.step()
+        optimizer.zero_grad()
         return (result[0].detach(), *result[1:]) if type(result) is tuple else result.detach()
 
     def __repr__(self) -> str:
@@ -192,7 +121,8 @@ def compile_step(
             where=f"fairlead.compile_step, {type(model).__name__}",
             next="compile what is wrapped with fairlead.compile, and train in three graphs",
         )
-    return TrainingStep(model, optimizer, loss_fn, request, before_update, dynamic)
+    subject = Subject(model, optimizer, update_of(optimizer), loss_fn, before_update, dynamic)
+    return TrainingStep(subject, request)
 
 
 def _captured_by(function: Callable[..., Any] | None) -> list[object]:
@@ -224,20 +154,3 @@ def _check_call(values: Sequence[object]) -> None:
 
 def _argument(what: str, advice: str) -> ArgumentError:
     return ArgumentError(what, where="fairlead.compile_step", next=advice)
-
-
-def _uncaptured(half: str, error: Exception) -> StepError:
-    found = told(error)
-    return StepError(
-        f"the {half} is no one graph: {found.reason}",
-        where=found.where,
-        next=found.hint or "change those lines, or train with fairlead.compile(model) and the optimizer's own step",
-    )
-
-
-def _nothing_updated(optimizer: torch.optim.Optimizer) -> StepError:
-    return StepError(
-        "the optimizer updates nothing: the loss depends on none of its weights",
-        where=f"fairlead.compile_step, {type(optimizer).__name__}",
-        next="pass the optimizer of the model's parameters",
-    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -69,7 +69,7 @@ class Updated:
                 raise _refused(optimizer, f"has a weight of shape {tuple(weight.shape)} with hooks of its gradient")
 
     @contextlib.contextmanager
-    def traceable(self, weights: list[torch.Tensor], used: tuple[int, ...]) -> Iterator[dict[int, int]]:
+    def traceable(self, weights: Sequence[torch.Tensor], used: tuple[int, ...]) -> Iterator[dict[int, int]]:
         """Have the optimizer as it is traced; the place of a weight by the identity of its gradient's stand-in.
 
         Learning rates are tensors, so that another one is no other program. The weights not in ``used`` have no
@@ -101,7 +101,7 @@ class Updated:
         """Tell learning rate schedulers, which look for calls of the step that they have wrapped."""
         vars(self._optimizer)["_opt_called"] = True
 
-    def _rates_for(self, count: int, weights: list[torch.Tensor]) -> list[torch.Tensor]:
+    def _rates_for(self, count: int, weights: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """A number for each group, of as many bits as the weights have."""
         is_double = any(w.dtype in (torch.float64, torch.complex128) for w in weights)
         while len(self._rates) < count:
@@ -126,7 +126,7 @@ class Updated:
         empty = torch.empty(0, dtype=weight.dtype, device=weight.device)
         return empty.set_(storage, 0, weight.shape, weight.stride())
 
-    def _initialize(self, weights: list[torch.Tensor], used: tuple[int, ...]) -> None:
+    def _initialize(self, weights: Sequence[torch.Tensor], used: tuple[int, ...]) -> None:
         """Momenta of SGD, which torch makes of the first gradients, begin as zeros, of which follows the same.
 
         With dampening it does not; then the first step is a program of its own. Other optimizers make their state
