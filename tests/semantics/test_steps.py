@@ -95,14 +95,19 @@ class Twins:
         return len(self.step.fairlead.placement.graphs)
 
 
-@pytest.mark.parametrize("name", ["eager", "onnxrt", "inductor", "openxla"])
-@pytest.mark.parametrize("model", ["convolutions", "llama"])
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        *((model, name) for model in ("convolutions", "llama") for name in ("eager", "onnxrt", "openxla")),
+        ("convolutions", "inductor"),  # which benchmarks/one_step.py compares on a Llama: compiling takes it long
+    ],
+)
 def test_twenty_steps_follow_eagers_loss_curve_in_one_graph(name: str, model: str) -> None:
     if model == "llama":
         twins = Twins(llama(), sgd, language_loss, backend=name, fallback="eager")
         batches: list[Batch] = [(torch.randint(0, 32, (2, 8)),) for _ in range(3)]
     else:
-        twins = Twins(Convolutions(), adamw, classified, backend=name, fallback="eager")
+        twins = Twins(Convolutions(), sgd, classified, backend=name, fallback="eager")
         batches = [(torch.randn(4, 1, 10, 10), torch.randint(0, 3, (4,))) for _ in range(3)]
     curves = [twins.both(*batches[step % 3]) for step in range(20)]
     assert [mine for mine, _ in curves] == pytest.approx([eagers for _, eagers in curves], rel=1e-3)
@@ -165,7 +170,7 @@ def counted() -> Iterator[Callable[..., Counted]]:
 
 def test_each_step_calls_one_executable_which_was_compiled_once(counted: Callable[..., Counted]) -> None:
     backend = counted(training_steps=True)
-    twins = Twins(Mlp(), adamw, squared, backend="counted", max_fallback=0)
+    twins = Twins(torch.nn.Linear(8, 3), adamw, squared, backend="counted", max_fallback=0)
     for step in range(1, 5):
         twins.both(torch.randn(3, 8))
         assert (backend.compiled, backend.runs) == (1, step)
@@ -176,13 +181,13 @@ def test_a_backend_that_does_not_declare_whole_steps_leaves_them_to_the_cascade(
     counted: Callable[..., Counted],
 ) -> None:
     backend = counted(training_steps=False)
-    twins = Twins(Mlp(), adamw, squared, backend="counted", fallback="eager")
+    twins = Twins(torch.nn.Linear(8, 3), adamw, squared, backend="counted", fallback="eager")
     twins.both(torch.randn(3, 8))
     twins.compare()
     declined = {d.reason for d in twins.step.fairlead.placement.declines}
     assert (backend.runs, declined) == (0, {"no whole training steps"})
     with pytest.raises(FallbackBudgetError, match="no whole training steps"):
-        Twins(Mlp(), adamw, squared, backend="counted", max_fallback=0).both(torch.randn(3, 8))
+        Twins(torch.nn.Linear(8, 3), adamw, squared, backend="counted", max_fallback=0).both(torch.randn(3, 8))
 
 
 @pytest.mark.parametrize(
@@ -217,7 +222,7 @@ def test_dampened_momentum_has_a_first_step_of_its_own() -> None:
 
 
 def test_a_learning_rate_that_changes_compiles_nothing_and_is_never_stale() -> None:
-    twins = Twins(Mlp(), adamw, squared)
+    twins = Twins(torch.nn.Linear(8, 3), adamw, squared)
     schedules = [torch.optim.lr_scheduler.ExponentialLR(o, 0.5) for o in (twins.optimizer, twins.eager)]
     for _ in range(4):
         twins.both(torch.randn(3, 8))
@@ -229,7 +234,7 @@ def test_a_learning_rate_that_changes_compiles_nothing_and_is_never_stale() -> N
 
 
 def test_another_hyperparameter_is_another_program() -> None:
-    twins = Twins(Mlp(), adamw, squared)
+    twins = Twins(torch.nn.Linear(8, 3), adamw, squared)
     for decay in (0.01, 0.5):
         for optimizer in (twins.optimizer, twins.eager):
             optimizer.param_groups[0]["weight_decay"] = decay
@@ -324,7 +329,7 @@ def test_dropout_drops_anew_at_each_step_as_eager_does() -> None:
 
 
 def test_eager_training_loading_and_steps_take_turns() -> None:
-    twins = Twins(Mlp(), adamw, squared)
+    twins = Twins(torch.nn.Linear(8, 3), adamw, squared)
     saved: list[Any] = []
     for _ in range(2):
         twins.both(torch.randn(3, 8))
@@ -380,7 +385,7 @@ def test_what_else_a_loss_function_returns_is_returned_without_gradients() -> No
         y = model(x)
         return y.square().mean(), {"out": y, "rows": x.shape[0]}
 
-    model = Mlp()
+    model = torch.nn.Linear(8, 3)
     expected, x = copy.deepcopy(model), torch.randn(3, 8)
     step = fairlead.compile_step(model, adamw(model.parameters()), loss, backend="eager")
     found, rest = step(x)
@@ -404,7 +409,7 @@ def test_steps_of_one_model_with_two_optimizers_take_turns() -> None:
 
 
 def test_an_error_in_the_loss_leaves_everything_as_it_was() -> None:
-    twins = Twins(Mlp(), adamw, squared)
+    twins = Twins(torch.nn.Linear(8, 3), adamw, squared)
     with pytest.raises(StepError, match="the loss function is no one graph"):
         twins.step(torch.randn(3, 7))
     twins.both(torch.randn(3, 8))
@@ -414,7 +419,7 @@ def test_an_error_in_the_loss_leaves_everything_as_it_was() -> None:
 
 def test_disabled_a_step_runs_in_eager_mode(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAIRLEAD_DISABLE", "1")
-    twins = Twins(Mlp(), adamw, squared)
+    twins = Twins(torch.nn.Linear(8, 3), adamw, squared)
     twins.both(torch.randn(3, 8))
     twins.compare()
     assert twins.compiled == 0
@@ -493,7 +498,7 @@ def test_arguments_of_the_wrong_kind_are_told() -> None:
 
 
 def test_nothing_is_logged_and_gradients_of_before_are_dropped(caplog: pytest.LogCaptureFixture) -> None:
-    twins = Twins(Mlp(), adamw, squared)
+    twins = Twins(torch.nn.Linear(8, 3), adamw, squared)
     squared(twins.model, torch.ones(3, 8)).backward()
     with caplog.at_level(logging.WARNING), torch.no_grad():
         twins.step(torch.zeros(3, 8))
