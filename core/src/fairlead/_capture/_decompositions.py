@@ -16,6 +16,7 @@ import torch
 from torch._decomp import get_decompositions
 
 from fairlead._capture._fast_paths import FAST_PATHS
+from fairlead._capture._lists import LISTS
 
 _ALLOWED = [
     "_chunk_cat",
@@ -180,4 +181,4 @@ def table() -> dict[Any, Callable[..., Any]]:
     """The decompositions, by op overload, as AOTAutograd takes them."""
     packets = [getattr(torch.ops.aten, name) for name in _ALLOWED if hasattr(torch.ops.aten, name)]
     found: dict[Any, Callable[..., Any]] = get_decompositions(packets)
-    return {op: rule for op, rule in found.items() if not str(op).endswith(_KEPT)} | FAST_PATHS
+    return {op: rule for op, rule in found.items() if not str(op).endswith(_KEPT)} | FAST_PATHS | LISTS

@@ -88,12 +88,16 @@ class LossBackend:
 
 
 class _Program(NamedTuple):
-    """A loss with one update; ``trained`` are the identities of the weights that the loss depends on."""
+    """A loss with one update; ``trained`` are the identities of the weights that the loss depends on.
+
+    ``form`` is all that ``function`` was made of: it serves other tensors as well, as after a state was loaded.
+    """
 
     whole: WholeStep
     update: torch.fx.GraphModule
     function: Callable[..., Sequence[Any]]
     trained: frozenset[int]
+    form: object
 
     def reads(self, inputs: Sequence[Any]) -> bool:
         """Whether the loss is still that of the weights that the update writes to."""
@@ -157,10 +161,27 @@ class _Programs:
         _check_loss(loss_of(self._gm))
         whole = whole_step(Traced(self._gm, inputs), update, call.weights, call.stand_ins, call.names())
         given = [*inputs, *whole.fixed, *(update.inputs[i] for i in whole.passed)]
-        function = capture_step(whole, given, self._tracing, SessionSink(self._target.session))
+        form = _form(whole, given[len(inputs) :])
+        function = next((p.function for p in self._programs if p.form == form), None)
+        if function is None:
+            function = capture_step(whole, given, self._tracing, SessionSink(self._target.session))
         self._programs = [p for p in self._programs if p.update is not update.gm]
-        self._programs.append(_Program(whole, update.gm, function, call.trained))
+        self._programs.append(_Program(whole, update.gm, function, call.trained, form))
         return self._programs[-1]
+
+
+def _form(whole: WholeStep, given: Sequence[Any]) -> object:
+    """All that a program is made of, given one loss; equal to nothing where the update has bodies of control flow."""
+    bodies = (n for n in whole.gm.graph.nodes if n.op in ("get_attr", "call_module"))
+    if any(str(n.target).startswith("update.") for n in bodies):
+        return object()
+    return whole.gm.code, tuple(map(_kind, given))
+
+
+def _kind(given: Any) -> object:
+    if not isinstance(given, torch.Tensor):
+        return given
+    return type(given), given.dtype, given.device, given.shape, given.stride(), given.requires_grad
 
 
 def _note(session: Session, gm: torch.fx.GraphModule) -> None:
