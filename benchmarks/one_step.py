@@ -2,9 +2,10 @@
 
     python benchmarks/one_step.py [--models llama bert mlp] [--backends openxla inductor] [--turns 15] [--out PATH]
 
-One graph is `fairlead.compile_step`; three are the forward and the backward of a `fairlead.compile`d loss and the compiled
-step of the optimizer, which is AdamW. Both train copies of one model in one process, a step each in turns; a ratio is the
-median of the turns' ratios. Before that both have to give eager's losses for ten steps, within a thousandth.
+One graph is `fairlead.compile_step`; three are the forward and the backward of a loss compiled by `fairlead.compile`,
+and the compiled step of the optimizer, which is AdamW. Both train copies of one model in one process, a step each in
+turns; a ratio is the median of the turns' ratios. Before that both have to give eager's losses for ten steps, within a
+thousandth.
 """
 
 from __future__ import annotations
@@ -174,18 +175,21 @@ def _looped(loss: Loss, optimizer: torch.optim.Optimizer, update: Callable[[], A
 
 
 def _page(rows: Sequence[Row], turns: int) -> str:
+    machine = describe()
     lines = [
         "# A training step as one graph",
         "",
-        f"`python benchmarks/one_step.py --turns {turns} --out docs/results/one-step`. {describe()}, torch "
-        f"{torch.__version__}, transformers {transformers.__version__}, {torch.get_num_threads()} threads of torch.",
+        f"`python benchmarks/one_step.py --turns {turns} --out docs/results/one-step`. {machine.processor}, "
+        f"{machine.cores} cores at a load of {machine.load:.1f}, torch {torch.__version__} with threads for "
+        f"{torch.get_num_threads()}, transformers {transformers.__version__}.",
         "",
-        "[`fairlead.compile_step`](../training.md#a-whole-step-as-one-graph) beside three graphs, the forward and backward "
-        "of a compiled loss and the compiled step of the optimizer, in turns on copies of one model; AdamW, float32. "
-        f"A ratio is the median of {turns} turns' ratios, below 1 where one graph is faster. All give eager's losses for "
-        f"{CHECKED} steps, within a thousandth. A first step is in processor seconds, with caches as they were.",
+        "[`fairlead.compile_step`](../training.md#a-whole-step-as-one-graph) beside three graphs, the forward and the "
+        "backward of a compiled loss and the compiled step of the optimizer, in turns on copies of one model; AdamW, "
+        f"float32. A ratio is the median of {turns} turns' ratios, below 1 where one graph is faster. All give eager's "
+        f"losses for {CHECKED} steps, within a thousandth. A first step is in processor seconds of the process, "
+        "without those of the C++ compiler that Inductor calls.",
         "",
-        "| model | backend | graphs | one, ms | three, ms | **one / three** | one / eager | first step, s | of three, s |",
+        "| model | backend | graphs | one, ms | three, ms | **one / three** | one / eager | first step, s | three, s |",
         "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for row in rows:
