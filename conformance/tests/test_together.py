@@ -33,7 +33,9 @@ def _wrong_in(op: str) -> Run:
     def run(graph: Graph, inputs: list[object]) -> list[torch.Tensor]:
         results = honest(graph, inputs)
         wrong = {r.id for node in graph.nodes if node.op == op for r in node.results if r}
-        return [torch.zeros_like(x) if v.id in wrong else x for v, x in zip(graph.output_values(), results, strict=True)]
+        return [
+            torch.zeros_like(x) if v.id in wrong else x for v, x in zip(graph.output_values(), results, strict=True)
+        ]
 
     return run
 

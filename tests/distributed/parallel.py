@@ -121,7 +121,7 @@ def curve(kind: str, model: torch.nn.Module, run: Any) -> tuple[list[float], lis
     """The losses of some steps, and the gradients of the last; nothing of a module that has no weights."""
     if not any(True for _ in model.parameters()):
         return [], []
-    optimizer = torch.optim.AdamW(model.parameters(), 1e-2)
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-2, foreach=False)  # torch mixes no DTensors with tensors
     losses = []
     for x in batches(kind):
         optimizer.zero_grad()

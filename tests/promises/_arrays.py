@@ -34,8 +34,9 @@ def function(through: Through) -> None:
 
 @promise("A NumPy function on CUDA, under `torch.device`", device="cuda")
 def on_cuda(through: Through) -> None:
-    def program(x: np.ndarray) -> np.ndarray:  # with a Python number, torch before 2.15 traces none of it there
-        return np.tanh(x).sum(axis=0) * x[0]
+    def program(x: np.ndarray) -> np.ndarray:
+        # with a Python number, torch before 2.15 traces none of it there, and torch 2.11 no operators of arrays
+        return np.multiply(np.tanh(x).sum(axis=0), x[0])
 
     with torch.device(through.device):
         found = through.compile(program, fullgraph=True)(numbers())

@@ -8,7 +8,8 @@ import pytest
 import torch
 
 import fairlead
-from fairlead.errors import BackendNotReadyError, PlacementError
+from fairlead._capture._dynamo import APART
+from fairlead.errors import BackendNotFoundError, BackendNotReadyError, PlacementError
 from fairlead.registry import registry
 
 from . import _arrays, _capturing, _modules, _tooling, _training, _transforms
@@ -31,7 +32,12 @@ def hold(promise: Promise, backend: str, device: str) -> Outcome:
     Where the backend declines something, it is asked again with nobody else to take it: then it is an error, unless
     the backend had only left to others what it does slower than they.
     """
-    devices = registry.get(backend).capabilities.devices
+    if promise.name == "apart" and not APART:
+        return Outcome(State.not_run, ("needs torch 2.13",))
+    try:
+        devices = registry.get(backend).capabilities.devices
+    except BackendNotFoundError:
+        return Outcome(State.not_run, ("not installed",))
     if not _ready(backend, device) or not {device, "*"} & set(devices):
         return _needs(*devices)
     if promise.device not in ("", device):

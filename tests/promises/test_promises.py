@@ -6,7 +6,6 @@ import re
 
 import pytest
 
-from fairlead._capture._dynamo import APART
 from tests.conftest import REPOSITORY
 
 from ._catalogue import BACKENDS, Promise
@@ -48,11 +47,9 @@ def test_it_holds(promise: Promise, backend: str) -> None:
 @pytest.mark.parametrize("backend", ["eager", "inductor", "cudagraphs", "openxla"])
 @pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise.name)
 def test_it_holds_on_a_device(promise: Promise, backend: str) -> None:
-    if promise.name == "apart" and not APART:
-        pytest.skip("torch counts the recompilations of a class together before 2.13")
     outcome = hold(promise, backend, "cuda")
     if backend != "openxla":
-        assert outcome.state is State.works or promise.declined.get(backend) is not None, outcome
+        assert outcome.state in (State.works, State.not_run) or promise.declined.get(backend) is not None, outcome
 
 
 def test_the_page_has_every_promise_on_every_backend() -> None:

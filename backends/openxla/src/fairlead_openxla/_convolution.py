@@ -34,7 +34,20 @@ def _symbolic(node: Node) -> str | None:
     return None if numbers else "a convolution with a symbolic stride or padding"
 
 
-@rule("convolution", unless=_symbolic, places=_places)
+def _unless(node: Node) -> str | None:
+    return _symbolic(node) or _spread_on_cuda(node)
+
+
+def _spread_on_cuda(node: Node) -> str | None:
+    """A program for the CPU leaves out the zeros that are put between rows; one for CUDA may multiply by them."""
+    x, stride, transposed = node.args[0], node.args[3], node.args[6]
+    spreads = transposed is True and isinstance(stride, tuple) and any(n != 1 for n in stride)
+    if not spreads or not isinstance(x, Value) or x.tensor.device == "cpu":
+        return None
+    return "a transposed convolution with a stride, in which a NaN spreads: XLA multiplies it by zeros between rows"
+
+
+@rule("convolution", unless=_unless, places=_places)
 def convolution(
     c: Call,
     x: Array,

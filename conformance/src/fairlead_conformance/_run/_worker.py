@@ -25,7 +25,6 @@ from fairlead_conformance._run._messages import LOST_CHANNEL, Bundle, Done, Load
 from fairlead_conformance._status import Status
 from fairlead_conformance._subject import Subject
 
-
 __all__ = ["main", "outcome"]
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h

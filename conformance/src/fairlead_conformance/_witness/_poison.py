@@ -23,6 +23,7 @@ __all__ = ["BOUNDARY", "Poisoned", "kernels", "poisoned"]
 
 BOUNDARY = frozenset(
     (
+        "_assert_async",
         "_copy_from",
         "_copy_from_and_resize",
         "_local_scalar_dense",
@@ -77,7 +78,7 @@ BOUNDARY = frozenset(
         "zero_",
     )
 )
-"""What glue between a runtime and torch does: memory, copies, views. It is free, and computes nothing."""
+"""What glue between a runtime and torch does: memory, copies, views, assertions. It is free, and computes nothing."""
 
 
 class Poisoned(RuntimeError):
