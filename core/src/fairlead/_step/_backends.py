@@ -14,7 +14,7 @@ from fairlead._capture._dynamo import deny_exporting
 from fairlead._capture._whole_step import OtherGradients, Traced, WholeStep, loss_of, whole_step
 from fairlead._compile import Session
 from fairlead._sink import SessionSink
-from fairlead.errors import StepError
+from fairlead.errors import FairleadError, StepError
 
 __all__ = ["Call", "LossBackend", "UpdateBackend"]
 
@@ -117,15 +117,18 @@ class _Programs:
         self._tracing = Tracing(inputs)
         self._programs: list[_Program] = []
         self._other: OtherGradients | None = None
-        self._failure: Exception | None = None
+        self._failure: FairleadError | None = None
 
     def begin(self, inputs: Sequence[Any]) -> None:
-        """Compile while Dynamo is at it, which takes along what follows for sizes. Calls raise what fails."""
+        """Compile while Dynamo is at it, which takes along what follows for sizes, and may begin anew for that.
+
+        What we raise is raised by the calls.
+        """
         try:
             self._made(inputs)
         except OtherGradients as other:
             self._other = other
-        except Exception as error:
+        except FairleadError as error:
             self._failure = error
             return
         self._tracing.release()
