@@ -233,6 +233,36 @@ def test_a_learning_rate_that_changes_compiles_nothing_and_is_never_stale() -> N
     assert twins.compiled == 1
 
 
+@pytest.mark.parametrize("make", [adamw, sgd])
+def test_a_momentum_that_cycles_compiles_once_more(make: Make) -> None:
+    twins = Twins(torch.nn.Linear(8, 3), make, squared)
+    cycle = functools.partial(torch.optim.lr_scheduler.OneCycleLR, max_lr=0.05, total_steps=12)
+    schedules = [cycle(optimizer) for optimizer in (twins.optimizer, twins.eager)]
+    for _ in range(5):
+        twins.both(torch.randn(4, 8))
+        for schedule in schedules:
+            schedule.step()
+        twins.compare()
+    assert [graph.name for graph in twins.step.fairlead.placement.graphs] == ["step_0", "step_1"]
+
+
+def test_sizes_that_change_are_symbols_with_dropout_and_its_numbers() -> None:
+    twins = Twins(Attention(), adamw, squared, rng="eager", verify="first")
+    for size in (4, 5, 7):
+        ids = torch.randint(0, 16, (2, size))
+        torch.manual_seed(size)
+        found = twins.step(ids).item()
+        after = torch.get_rng_state()
+        torch.manual_seed(size)
+        twins.eager.zero_grad()
+        wanted = squared(twins.reference, ids)
+        wanted.backward()
+        twins.eager.step()
+        assert found == pytest.approx(wanted.item(), rel=1e-4)
+        assert torch.equal(after, torch.get_rng_state())
+    assert twins.compiled == 2
+
+
 def test_another_hyperparameter_is_another_program() -> None:
     twins = Twins(torch.nn.Linear(8, 3), adamw, squared)
     for decay in (0.01, 0.5):

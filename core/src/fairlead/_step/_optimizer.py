@@ -38,6 +38,30 @@ def update_of(optimizer: torch.optim.Optimizer) -> Callable[[torch.optim.Optimiz
     return step  # type: ignore[no-any-return]
 
 
+class _Numbers:
+    """The numbers of a group that schedules change, as tensors: the rate, and Adam's betas from their first change on.
+
+    Of numbers that Dynamo makes symbols of, the IR has no word for what Adam does with them.
+    """
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        self._rate, *self._betas = (torch.zeros((), dtype=dtype, device="cpu") for _ in range(3))
+        self._seen: object = None
+        self._cycle = False
+
+    def put(self, group: dict[str, Any], *, adam: bool) -> None:
+        """Have them in the group in place of its numbers."""
+        if isinstance(group.get("lr"), float):
+            group["lr"] = self._rate.fill_(group["lr"])
+        betas = group.get("betas")
+        if not adam or not isinstance(betas, tuple) or not all(isinstance(b, float) for b in betas):
+            return
+        self._cycle = self._cycle or self._seen not in (None, betas)
+        self._seen = betas
+        if self._cycle:
+            group["betas"] = tuple(mine.fill_(beta) for mine, beta in zip(self._betas, betas, strict=True))
+
+
 class Updated:
     """The weights of an optimizer, and what stands for their gradients while the update is traced and guarded.
 
@@ -48,7 +72,7 @@ class Updated:
         self._optimizer = optimizer
         self._stand_ins: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
         self._storages: dict[tuple[torch.dtype, torch.device], torch.UntypedStorage] = {}
-        self._rates: list[torch.Tensor] = []
+        self._numbers: list[_Numbers] = []
 
     def weights(self) -> list[torch.Tensor]:
         """All weights that are trained, in the order of the groups."""
@@ -76,7 +100,8 @@ class Updated:
         gradient, as in eager mode where the loss does not depend on them; at the end none has.
         """
         groups = self._optimizer.param_groups
-        before = [{name: group[name] for name in ("lr", *_IMPLEMENTATIONS) if name in group} for group in groups]
+        changed = ("lr", "betas", *_IMPLEMENTATIONS)
+        before = [{name: group[name] for name in changed if name in group} for group in groups]
         stand_ins = {}
         for weight in weights:
             weight.grad = None
@@ -85,9 +110,8 @@ class Updated:
             weight.grad = self._stand_in(weight)
             stand_ins[id(weight.grad)] = place
         try:
-            for group, rate in zip(groups, self._rates_for(len(groups), weights), strict=True):
-                if isinstance(group.get("lr"), float):
-                    group["lr"] = rate.fill_(group["lr"])
+            for group, numbers in zip(groups, self._numbers_for(groups, weights), strict=True):
+                numbers.put(group, adam=isinstance(self._optimizer, torch.optim.Adam))
                 group.update({name: False for name in _IMPLEMENTATIONS if group.get(name)})
             self._initialize(weights, used)
             yield stand_ins
@@ -101,12 +125,12 @@ class Updated:
         """Tell learning rate schedulers, which look for calls of the step that they have wrapped."""
         vars(self._optimizer)["_opt_called"] = True
 
-    def _rates_for(self, count: int, weights: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """A number for each group, of as many bits as the weights have."""
+    def _numbers_for(self, groups: Sequence[object], weights: Sequence[torch.Tensor]) -> list[_Numbers]:
+        """Numbers for each group, of as many bits as the weights have."""
         is_double = any(w.dtype in (torch.float64, torch.complex128) for w in weights)
-        while len(self._rates) < count:
-            self._rates.append(torch.zeros((), dtype=torch.float64 if is_double else torch.float32, device="cpu"))
-        return self._rates
+        while len(self._numbers) < len(groups):
+            self._numbers.append(_Numbers(torch.float64 if is_double else torch.float32))
+        return self._numbers
 
     def _stand_in(self, weight: torch.Tensor) -> torch.Tensor:
         known = self._stand_ins.get(id(weight))
