@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.utils.checkpoint
 from torch.nn import functional
 from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -430,6 +431,46 @@ def test_what_else_a_loss_function_returns_is_returned_without_gradients() -> No
     found, rest = step(x)
     assert (found.shape, rest["rows"], rest["out"].requires_grad) == ((), 3, False)
     torch.testing.assert_close(rest["out"], expected(x).detach())
+
+
+class Tripled(torch.autograd.Function):
+    """A square whose gradient is three times its operand."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
+        (x,) = ctx.saved_tensors
+        return 3 * gradient * x
+
+
+def _checkpointed(model: torch.nn.Module, x: torch.Tensor) -> torch.Tensor:
+    return torch.utils.checkpoint.checkpoint(lambda t: model(t).relu(), x, use_reentrant=False).square().mean()
+
+
+def _with_a_gradient_of_its_own(model: torch.nn.Module, x: torch.Tensor) -> torch.Tensor:
+    return Tripled.apply(model(x)).mean()
+
+
+def _with_a_hook(model: torch.nn.Module, x: torch.Tensor) -> torch.Tensor:
+    y = model(x)
+    y.register_hook(lambda gradient: gradient * 2)
+    return y.square().mean()
+
+
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # by Dynamo
+@pytest.mark.parametrize("loss", [_checkpointed, _with_a_gradient_of_its_own, _with_a_hook])
+def test_what_changes_a_backward_changes_that_of_a_step(loss: Callable[..., Any]) -> None:
+    if loss is _with_a_hook and torch.__version__ < "2.13":
+        pytest.skip("hooks of what a program computes break the graphs of older releases of torch")
+    twins = Twins(torch.nn.Linear(8, 3), sgd, loss)
+    for _ in range(2):
+        twins.both(torch.randn(4, 8))
+    twins.compare()
+    assert [graph.name for graph in twins.step.fairlead.placement.graphs] == ["step_0"]
 
 
 def test_steps_of_one_model_with_two_optimizers_take_turns() -> None:
