@@ -43,6 +43,12 @@ class Through:
         self.watch(compiled)
         return compiled
 
+    def step(self, *arguments: Any) -> Any:
+        """What ``fairlead.compile_step`` returns for this backend."""
+        compiled = fairlead.compile_step(*arguments, backend=self.backend, fallback=self.fallback)
+        self.watch(compiled)
+        return compiled
+
     def watch(self, compiled: Any) -> None:
         """Count what this program places as well, a copy of another, say."""
         self._placements.append(lambda: compiled.fairlead.placement)

@@ -82,6 +82,30 @@ def adam(through: Through) -> None:
     optimized(through, torch.optim.Adam)
 
 
+@promise("A whole training step is one graph", declined=dict.fromkeys(("ipex", "tvm"), "no whole training steps"))
+def whole_step(through: Through) -> None:
+    x, trained = through.randn(3, 4), []
+    for is_one in (True, False):
+        net = through.net()
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+
+        def loss(model: nn.Module, x: Tensor) -> Tensor:
+            found: Tensor = model(x).square().sum()
+            return found
+
+        step = through.step(net, optimizer, loss) if is_one else None
+        for _ in range(3):
+            if step is not None:
+                step(x)
+                continue
+            optimizer.zero_grad()
+            loss(net, x).backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+        trained.append(list(net.state_dict().values()))
+    through.close(*trained)
+    assert [graph.name for graph in through.graphs] == ["step_0"]
+
+
 @promise("Forward hooks and pre-hooks", declined=UNTRAINED)
 def forward_hooks(through: Through) -> None:
     net = through.net()
