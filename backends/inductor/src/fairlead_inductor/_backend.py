@@ -111,7 +111,10 @@ def _variance(node: Node) -> str | None:
 def _average_gradient(node: Node) -> str | None:
     _, _, _, _, _, ceil_mode, count_include_pad, divisor = node.args
     wrong = ceil_mode and count_include_pad and divisor is None
-    return "Inductor divides by other counts than torch where the last window goes past the padding" if wrong else None
+    if wrong:
+        return "Inductor divides by other counts than torch where the last window goes past the padding"
+    wrong = ceil_mode and divisor is None and node.op == "aten.avg_pool2d_backward.default" and _is_on_cuda(node)
+    return "Inductor adds up other windows than torch on CUDA where the last one goes past the edge" if wrong else None
 
 
 _UNSTATED = re.compile(r"aten\.special_(airy_ai|\w*bessel_\w+|\w+_polynomial_\w)\.")
@@ -132,7 +135,62 @@ def _frexp(node: Node) -> str | None:
 
 def _to_copy(node: Node) -> str | None:
     is_complex = node.result.tensor.dtype.is_complex and _is_on_cuda(node)
-    return "Inductor has no complex numbers in kernels for CUDA" if is_complex else None
+    return _NO_COMPLEX_NUMBERS if is_complex else None
+
+
+_NO_COMPLEX_NUMBERS = "Inductor has no complex numbers in kernels for CUDA"
+
+
+def _is_row_major(value: Value) -> bool:
+    return value.tensor.strides is None or value.tensor.strides == row_major(value.tensor.shape)
+
+
+def _all_row_major(node: Node) -> bool:
+    return all(map(_is_row_major, node.operands()))
+
+
+def _view_as_complex(node: Node) -> str | None:
+    return _NO_COMPLEX_NUMBERS if _is_on_cuda(node) and not _all_row_major(node) else None
+
+
+def _diagonal_scatter(node: Node) -> str | None:
+    if not _is_on_cuda(node):
+        return None
+    if node.result.tensor.dtype.is_complex:
+        return _NO_COMPLEX_NUMBERS
+    shares = any(map(_shares_memory, node.operands()))
+    return "Inductor's copy of what is expanded shares memory on CUDA, and is written through it" if shares else None
+
+
+def _shares_memory(value: Value) -> bool:
+    """Whether elements along a dimension are one."""
+    strides = value.tensor.strides or ()
+    return any(stride == 0 and size != 1 for stride, size in zip(strides, value.tensor.shape, strict=False))
+
+
+def _transform(node: Node) -> str | None:
+    wrong = _is_on_cuda(node) and not _all_row_major(node)
+    return (
+        "Inductor expects other strides than cuFFT's results have where an operand is not row-major" if wrong else None
+    )
+
+
+def _grid_sampler(node: Node) -> str | None:
+    wrong = node.args[2] == _BICUBIC and node.result.tensor.dtype is DType.f32 and _is_on_cuda(node)
+    return "Inductor's bicubic weights have fewer digits than torch's on CUDA" if wrong else None
+
+
+_BICUBIC = 2
+"""A number of ``interpolation_mode``, as in torch/nn/functional.py."""
+
+
+def _search(node: Node) -> str | None:
+    """Where torch looks among sorted values, NaN, which belongs at the end, is above all; to Triton it is not."""
+    if not _is_on_cuda(node):
+        return None
+    if any(v.tensor.dtype.is_floating for v in node.operands()):
+        return "Inductor looks for NaN, and past NaN, at the wrong end on CUDA"
+    return None if _all_row_major(node) else "Inductor reads beyond the end on CUDA where strides are not row-major"
 
 
 def _as_strided(node: Node) -> str | None:
@@ -142,9 +200,7 @@ def _as_strided(node: Node) -> str | None:
     """
     given = node.args[0]
     assert isinstance(given, Value)
-    type_ = given.tensor
-    row_major_ = type_.strides is None or type_.strides == row_major(type_.shape)
-    if node.args[-1] is None and (row_major_ or node.op != "aten.as_strided_scatter.default"):
+    if node.args[-1] is None and (_is_row_major(given) or node.op != "aten.as_strided_scatter.default"):
         return None
     return "Inductor counts from where a tensor begins, and torch from where its storage does"
 
@@ -161,6 +217,14 @@ _WRONG: dict[str, Callable[[Node], str | None]] = {
     "aten.var_mean.correction": _variance,
     "aten.sort.stable": _sort,
     "aten._to_copy.default": _to_copy,
+    "aten.view_as_complex.default": _view_as_complex,
+    "aten.diagonal_scatter.default": _diagonal_scatter,
+    "aten._fft_r2c.default": _transform,
+    "aten._fft_c2c.default": _transform,
+    "aten._fft_c2r.default": _transform,
+    "aten.grid_sampler_2d.default": _grid_sampler,
+    "aten.searchsorted.Tensor": _search,
+    "aten.bucketize.Tensor": _search,
     "aten.as_strided.default": _as_strided,
     "aten.as_strided_copy.default": _as_strided,
     "aten.as_strided_scatter.default": _as_strided,

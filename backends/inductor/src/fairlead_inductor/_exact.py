@@ -20,6 +20,8 @@ from typing import Any
 import torch
 
 from fairlead.ir import Node
+from fairlead_inductor._casts import is_rounded, to_copy, to_copy_of_rounded
+from fairlead_inductor._on_cuda import EXACT_ON_CUDA, fmod
 
 __all__ = ["exact"]
 
@@ -35,6 +37,8 @@ def exact(module: torch.fx.GraphModule) -> torch.fx.GraphModule:
             node.target = _times_zero
         if node.target is _aten.add.Tensor and node.kwargs.get("alpha", 1) != 1 and any(map(_is_product, node.args)):
             node.target = _plus
+        if node.target is _aten._to_copy.default and is_rounded(node.args[0]):
+            node.target = to_copy_of_rounded
         node.target = _EXACT.get(node.target, node.target)
     module.recompile()
     return module
@@ -94,20 +98,22 @@ def _selu(x: torch.Tensor) -> torch.Tensor:
     return _elu(x, 1.6732632423543772, 1.0507009873554805)  # as in aten/src/ATen/native/Activation.cpp
 
 
-def _remainder(x: torch.Tensor, y: torch.Tensor | float) -> torch.Tensor:
+def _remainder(x: torch.Tensor | float, y: torch.Tensor | float) -> torch.Tensor:
     dtype = torch.result_type(x, y)
     if not dtype.is_floating_point:
-        return torch.remainder(x, y)
+        plain: torch.Tensor = _aten.remainder(x, y)
+        return plain
     rest, _ = _rest_and_quotient(*_both(x, y))
     return rest.to(dtype)
 
 
-def _div(x: torch.Tensor, y: torch.Tensor | float, *, rounding_mode: str | None = None) -> torch.Tensor:
+def _div(x: torch.Tensor | float, y: torch.Tensor | float, *, rounding_mode: str | None = None) -> torch.Tensor:
     dtype = torch.result_type(x, y)
     if rounding_mode == "trunc" and dtype in (torch.float16, torch.bfloat16):
-        return torch.trunc(x / y)  # in two ops, the first of which rounds
+        return torch.trunc(_aten.div(x, y))  # in two ops, the first of which rounds
     if rounding_mode != "floor" or not dtype.is_floating_point:
-        return torch.div(x, y, rounding_mode=rounding_mode)
+        plain: torch.Tensor = _aten.div(x, y, rounding_mode=rounding_mode) if rounding_mode else _aten.div(x, y)
+        return plain
     x, y = _both(x, y)
     _, quotient = _rest_and_quotient(x, y)
     whole = torch.floor(quotient)
@@ -117,14 +123,17 @@ def _div(x: torch.Tensor, y: torch.Tensor | float, *, rounding_mode: str | None 
     return torch.where(y == 0, exact, whole).to(dtype)
 
 
-def _both(x: torch.Tensor, y: torch.Tensor | float) -> tuple[torch.Tensor, torch.Tensor]:
+def _both(x: torch.Tensor | float, y: torch.Tensor | float) -> tuple[torch.Tensor, torch.Tensor]:
     dtype = torch.promote_types(torch.result_type(x, y), torch.float32)
-    return x.to(dtype), y.to(dtype) if isinstance(y, torch.Tensor) else x.new_full((), y, dtype=dtype)
+    like = x if isinstance(x, torch.Tensor) else y
+    assert isinstance(like, torch.Tensor)
+    first, second = (v.to(dtype) if isinstance(v, torch.Tensor) else like.new_full((), v, dtype=dtype) for v in (x, y))
+    return first, second
 
 
 def _rest_and_quotient(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """What is left, with the sign of y, and how often y went into x; as in c10/util/generic_math.h."""
-    rest = torch.fmod(x, y)
+    rest = fmod(x, y)
     quotient = (x - rest) / y
     above = (rest != 0) & ((y < 0) != (rest < 0))
     return torch.where(above, rest + y, rest), torch.where(above, quotient - 1, quotient)
@@ -134,7 +143,7 @@ def _in_order(place: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]
     """``place``, argmax or argmin of a whole tensor, counted in the order of its dimensions."""
 
     def run(x: torch.Tensor, dim: int | None = None, keepdim: bool = False) -> torch.Tensor:
-        if dim is not None or x.device.type != "cpu" or x.dim() < 2:
+        if dim is not None or x.dim() < 2:
             return place(x, dim, keepdim)
         found = place(x.reshape(-1), 0)
         return found.reshape([1] * x.dim()) if keepdim else found
@@ -147,12 +156,6 @@ def _atanh(x: torch.Tensor) -> torch.Tensor:
         return torch.atanh(x)
     size = _wide(x).abs()
     return torch.copysign(torch.log1p(2 * size / (1 - size)) / 2, x).to(x.dtype)
-
-
-def _to_copy(x: torch.Tensor, **to: Any) -> torch.Tensor:
-    narrow = to.get("dtype") in _NARROW and x.dtype in (torch.float16, torch.bfloat16) and x.device.type == "cpu"
-    converted: torch.Tensor = _aten._to_copy.default(x.to(torch.int32) if narrow else x, **to)
-    return converted
 
 
 def _as_bytes(test: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
@@ -239,13 +242,21 @@ def _wide(x: torch.Tensor) -> torch.Tensor:
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
-_NARROW = (torch.uint8, torch.int8, torch.int16, torch.uint16)
+def _in_its_dtype(loss: Callable[..., Any]) -> Callable[..., Any]:
+    """``loss`` or its gradient, whose results have the dtype of its first operand."""
+
+    def run(x: torch.Tensor, *rest: Any) -> Any:
+        results = loss(x, *rest)
+        return tuple(r.to(x.dtype) for r in results) if isinstance(results, tuple) else results.to(x.dtype)
+
+    return run
+
 
 _EXACT: dict[Any, Callable[..., Any]] = {  # an op as a whole where an operand is a number
     _aten.atanh.default: _atanh,
     _aten.argmax.default: _in_order(torch.argmax),
     _aten.argmin.default: _in_order(torch.argmin),
-    _aten._to_copy.default: _to_copy,
+    _aten._to_copy.default: to_copy,
     _aten.expm1.default: _expm1,
     _aten.elu.default: _elu,
     _aten.celu.default: _celu,
@@ -262,10 +273,16 @@ _EXACT: dict[Any, Callable[..., Any]] = {  # an op as a whole where an operand i
     _aten.avg_pool2d_backward.default: _with_a_length_for_each(_aten.avg_pool2d_backward.default, 2),
     _aten.avg_pool3d_backward.default: _with_a_length_for_each(_aten.avg_pool3d_backward.default, 3),
     **{
+        loss: _in_its_dtype(loss)
+        for op in (_aten.nll_loss_forward, _aten.nll_loss_backward, _aten.nll_loss2d_forward, _aten.nll_loss2d_backward)
+        for loss in (op.default,)
+    },
+    **{
         norm: _with_statistics(norm)
         for norm in (
             _aten._native_batch_norm_legit_functional.default,
             _aten._batch_norm_with_update_functional.default,
         )
     },
+    **EXACT_ON_CUDA,
 }

@@ -1,0 +1,71 @@
+"""What Inductor is given for CUDA, asked and computed without a GPU."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch._subclasses import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from fairlead.interpret import run, to_fx
+from fairlead.ir import Graph, parse_graph
+from fairlead_inductor import InductorBackend
+from fairlead_inductor._exact import exact
+
+
+def graph(*lines: str) -> Graph:
+    return parse_graph("\n".join(["graph @g inference {", *(f"  {line}" for line in lines), "}"]))
+
+
+def given(there: Graph, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
+    """What the ops compute that Inductor is given for such inputs on CUDA, here run on the CPU."""
+    with FakeTensorMode():
+        fakes = [torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device="cuda") for x in inputs]
+        module = make_fx(exact(to_fx(there)))(*fakes)
+    for node in module.graph.nodes:
+        if "device" in node.kwargs:
+            node.kwargs = {**node.kwargs, "device": "cpu"}
+    module.recompile()
+    return list(module(*inputs))
+
+
+@pytest.mark.parametrize("dtype", ["u8", "i8", "i16"])
+def test_narrow_integers_are_added_up_in_32_bits_and_overflow_as_before(dtype: str) -> None:
+    there = graph(
+        f'in %0 user "" : {dtype}[3] @cuda:0',
+        'in %1 user "" : i64[5] @cuda:0',
+        f'in %2 user "" : {dtype}[5] @cuda:0',
+        f"%3 = aten.scatter_add.default(%0, 0, %1, %2) : {dtype}[3] @cuda:0",
+        "out %3 user",
+    )
+    kind = {"u8": torch.uint8, "i8": torch.int8, "i16": torch.int16}[dtype]
+    most = torch.iinfo(kind).max
+    x, index = torch.tensor([1, 2, 3], dtype=kind), torch.tensor([0, 0, 2, 0, 1])
+    source = torch.tensor([most, most, 5, 7, most], dtype=kind)
+    (found,) = given(there, [x, index, source])
+    assert found.dtype is kind
+    assert torch.equal(found, x.scatter_add(0, index, source))
+
+
+@pytest.mark.parametrize("first", ["5.5, %0", "%0, -2.5"])
+def test_a_number_may_be_divided_or_divide(first: str) -> None:
+    there = graph(
+        'in %0 user "" : f32[6] @cuda:0',
+        f'%1 = aten.div.Tensor_mode({first}, "floor") : f32[6] @cuda:0',
+        "out %1 user",
+    )
+    x = torch.tensor([1e-39, -1e-39, 3.0, -7.0, 1e30, 0.25])
+    (found,), (right,) = given(there, [x]), run(there, [x])
+    assert torch.equal(found, right)
+
+
+def test_what_inductor_gets_wrong_on_cuda_is_declined_there_alone() -> None:
+    asked = InductorBackend().supports
+    for device, declined in (("", False), (" @cuda:0", True)):
+        there = graph(
+            f'in %0 user "" : f32[3, 4]{device}',
+            f'in %2 user "" : f32[5]{device}',
+            f"%1 = aten.bucketize.Tensor(%0, %2, false, false) : i64[3, 4]{device}",
+            "out %1 user",
+        )
+        assert bool(asked(there.nodes[0]).reason) is declined
