@@ -52,16 +52,21 @@ def copies(inputs: Sequence[Any], device: str = "cpu") -> list[Any]:
     return [onto(x, device) if isinstance(x, torch.Tensor) else x for x in inputs]
 
 
-def salted(inputs: Sequence[Any], accepts: Callable[[Sequence[Any]], bool], salt: int) -> list[Any]:
+def salted(
+    inputs: Sequence[Any], accepts: Callable[[Sequence[Any]], bool], salt: int, *, integers: bool = True
+) -> list[Any]:
     """Other inputs of the same layout that the graph ``accepts``, or copies where no such are found.
 
-    Values change places and are scaled, so that they stay within what the graph's ops are defined for.
+    Values change places and are scaled, so that they stay within what the graph's ops are defined for. ``integers``:
+    whether those of integers do.
     """
-    return next((other for other in _candidates(inputs, 1 + salt % 7) if accepts(other)), copies(inputs))
+    shift = 1 + salt % 7
+    found = _candidates(inputs, shift, shift if integers else 0)
+    return next((other for other in found if accepts(other)), copies(inputs))
 
 
-def _candidates(inputs: Sequence[Any], shift: int) -> Iterator[list[Any]]:
-    for floats, integers, scale in ((shift, shift, SCALE), (shift, 0, SCALE), (shift, 0, 1.0), (0, 0, SCALE)):
+def _candidates(inputs: Sequence[Any], shift: int, most: int) -> Iterator[list[Any]]:
+    for floats, integers, scale in ((shift, most, SCALE), (shift, 0, SCALE), (shift, 0, 1.0), (0, 0, SCALE)):
         yield [_changed(x, floats, integers, scale) if isinstance(x, torch.Tensor) else x for x in inputs]
 
 

@@ -115,17 +115,18 @@ def _apart(result: Array, tensor: Array) -> Array:
 def divided(x: Array, y: Array) -> Array:
     """``x / y``, rounded once: XLA would multiply by the reciprocals of a divisor that is spread over ``x``.
 
-    A barrier hides that it is spread, which on CUDA lasts until kernels are made and has a copy written. There float32
-    is divided in float64, where a product with a reciprocal is near enough: no quotient of two numbers of 24 bits is as
-    near as that to the middle between two others. Source: Figueroa 1995, "When is double rounding innocuous?".
+    A barrier hides that it is spread, which on CUDA lasts until kernels are made and has a copy written. There any
+    quotient of float32 may be a unit in the last place off, so that it is had in float64, where a product with a
+    reciprocal is near enough too: no quotient of two numbers of 24 bits is as near as that to the middle between two
+    others. Source: Figueroa 1995, "When is double rounding innocuous?".
     """
     shape = jnp.broadcast_shapes(x.shape, y.shape)
+    if not on_cpu() and x.dtype == y.dtype == jnp.float32:
+        return (x.astype(jnp.float64) / y.astype(jnp.float64)).astype(jnp.float32)
     if y.shape == shape:
         return x / y
     if on_cpu():
         return x / lax.optimization_barrier(jnp.broadcast_to(y, shape))
-    if x.dtype == y.dtype == jnp.float32:
-        return (x.astype(jnp.float64) / y.astype(jnp.float64)).astype(jnp.float32)
     whole = jnp.broadcast_to(x, shape)
     return x / jnp.where(whole == whole, jnp.broadcast_to(y, shape), whole)
 

@@ -19,6 +19,9 @@ from fairlead_openxla._target import on_cpu, precision
 
 __all__ = ["product"]
 
+_SMALL = 256
+"""The sizes of two matrices together, below which nothing is lost by wider factors; XLA's own threshold is 100."""
+
 _FEW = 16
 """Rows for which a copy of the other factor costs as much as the product."""
 
@@ -35,12 +38,22 @@ def _columns(x: Array, blocks: Sequence[Array], dtype: DType) -> Array:
 
 
 def _factors(x: Array, y: Array, dtype: DType) -> tuple[Array, Array, Array]:
-    """The factors, halves as they are, and an array of the element type of the sums."""
+    """The factors, halves as they are, and an array of the element type of the sums.
+
+    Small matrices of halves are widened on CUDA: XLA multiplies their elements there, and rounds each product.
+    """
     x, y = cast(x, dtype), cast(y, dtype)
+    if not on_cpu() and not dtype.is_integer and _is_small(x, y):
+        x, y = cast(x, wider(dtype)), cast(y, wider(dtype))
     if dtype.is_integer:
         x, y = x.astype(jnp.int64), y.astype(jnp.int64)
         return x, y, x
     return x, y, cast(x, wider(dtype))
+
+
+def _is_small(x: Array, y: Array) -> bool:
+    """Whether XLA may keep the product of two matrices from the vendor's library."""
+    return bool(sum(x.shape[-2:]) + sum(y.shape[-2:]) < _SMALL)
 
 
 @rule("bmm", "mv", "dot", takes_complex=True)

@@ -12,7 +12,7 @@ from fairlead.ir import Graph, Node, Value, row_major
 from fairlead_conformance._device import device_of
 from fairlead_conformance._device_names import kind_of
 
-__all__ = ["adds_in_any_order", "left_open"]
+__all__ = ["adds_in_any_order", "left_open", "writes_in_any_order"]
 
 _LISTED = (
     "_adaptive_avg_pool2d_backward _adaptive_avg_pool3d_backward adaptive_max_pool2d_backward avg_pool2d_backward",
@@ -26,10 +26,23 @@ _LISTED = (
     "nll_loss2d_forward _ctc_loss_backward _embedding_bag_backward _embedding_bag_dense_backward",
     "embedding_dense_backward grid_sampler_2d_backward grid_sampler_3d_backward",
     "put index_put index_add index_copy index_reduce scatter scatter_add scatter_reduce bincount histc kthvalue median",
-    "cumsum convolution convolution_backward scaled_dot_product_attention_backward",
+    "cumsum convolution convolution_backward scaled_dot_product_attention_backward segment_reduce",
 )
 
 _OPS = frozenset(name for line in _LISTED for name in line.split())
+
+
+_WRITES = frozenset(("scatter", "put", "index_put", "_unsafe_index_put", "index_copy"))
+
+
+def writes_in_any_order(graph: Graph) -> bool:
+    """Whether it is left open which of two values stays that are written to one place.
+
+    Indices that have changed places may name one twice, where those of a sample do not.
+    """
+    if kind_of(device_of(graph)) != "cuda":
+        return False
+    return any(node.op.split(".")[1] in _WRITES for node in graph.walk())
 
 
 def left_open(graph: Graph) -> bool:
