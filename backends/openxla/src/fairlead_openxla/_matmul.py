@@ -40,11 +40,12 @@ def _columns(x: Array, blocks: Sequence[Array], dtype: DType) -> Array:
 def _factors(x: Array, y: Array, dtype: DType) -> tuple[Array, Array, Array]:
     """The factors, halves as they are, and an array of the element type of the sums.
 
-    Small matrices of halves are widened on CUDA: XLA multiplies their elements there, and rounds each product.
+    Small matrices of halves are widened on CUDA, where XLA may multiply their elements, and round each product. A
+    barrier has it not take them for halves again.
     """
     x, y = cast(x, dtype), cast(y, dtype)
-    if not on_cpu() and not dtype.is_integer and _is_small(x, y):
-        x, y = cast(x, wider(dtype)), cast(y, wider(dtype))
+    if not on_cpu() and wider(dtype) != dtype and _is_small(x, y):
+        x, y = lax.optimization_barrier((cast(x, wider(dtype)), cast(y, wider(dtype))))
     if dtype.is_integer:
         x, y = x.astype(jnp.int64), y.astype(jnp.int64)
         return x, y, x
