@@ -41,9 +41,10 @@ class Faulty:
 
     name = "faulty"
     api_version = API_VERSION
+    options_type: type[Options] = NoOptions
 
     def __init__(self, **changes: Any) -> None:
-        self.options_type: type[Options] = changes.pop("options_type", NoOptions)
+        self.options_type = changes.pop("options_type", self.options_type)
         self.capabilities = Capabilities(
             devices=changes.pop("devices", ("cpu",)), dtypes=tuple(ir.DType), training=True, dynamic_shapes=True
         )

@@ -30,7 +30,7 @@ class Bits(Options, frozen=True, kw_only=True):
 class Narrow(Faulty):
     """A backend that has a kernel for each precision, and tells which one it was to take."""
 
-    options_type = Bits  # type: ignore[assignment]
+    options_type = Bits
 
     def __init__(self) -> None:
         super().__init__()

@@ -18,6 +18,7 @@ from fairlead_ipex._gelu import recognize_gelu
 
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
 PACKED = ("mkldnn", "mkl")
+HAS_BF16 = bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())  # a processor with AVX2 alone has none
 
 
 def weights(b: Builder, *types: str) -> list[Value]:
@@ -65,11 +66,12 @@ def linear(rows: int | str, dtype: str, activation: str = "", *args: object) -> 
 def test_a_linear_layer_is_packed_and_right(dtype: str, products: str) -> None:
     graph, constants = linear(64, dtype)
     run = compiled(graph, constants, products=products)
-    assert is_packed(run)
+    assert is_packed(run) is (dtype == "f32" or HAS_BF16)
     x = torch.randn(64, 256, dtype=DTYPES[dtype])
     check(run, graph, [x, *constants.values()], 1e-6 if dtype == "f32" else 4e-3)
 
 
+@pytest.mark.skipif(not HAS_BF16, reason="oneDNN has no bfloat16 on this processor")
 @pytest.mark.parametrize(("bits", "tolerance"), [("int8", 1e-2), ("int4", 1.2e-1)])
 @pytest.mark.parametrize("rows", [0, 1, 64, "n"])
 def test_weights_in_fewer_bits_are_near(rows: int | str, bits: str, tolerance: float) -> None:
@@ -166,7 +168,8 @@ def numbers_of(type_: str) -> torch.Tensor:
 def test_convolutions_are_packed_with_their_batch_norm_and_sum(dtype: str) -> None:
     graph, numbers = image_net(dtype)
     run = compiled(graph, dict(enumerate(numbers, start=1)))
-    assert not any("batch_norm" in name or "aten.convolution" in name or "aten.add" in name for name in ops(run))
+    if dtype == "f32" or HAS_BF16:
+        assert not any("batch_norm" in name or "aten.convolution" in name or "aten.add" in name for name in ops(run))
     x = torch.randn(2, 16, 65, 63, dtype=DTYPES[dtype])
     check(run, graph, [x, *numbers], 2e-6 if dtype == "f32" else 2e-2)
 
@@ -244,9 +247,9 @@ def test_statistics_that_are_no_numbers_are_not_folded() -> None:
     numbers[3][2] = math.inf
     x = torch.randn(2, 16, 65, 63)
     run = compiled(graph, dict(enumerate(numbers, start=1)))
-    torch.testing.assert_close(
-        run([x])[0], interpret.run(graph, [x, *numbers])[0], equal_nan=True, rtol=1e-5, atol=1e-5
-    )
+    (expected,) = interpret.run(graph, [x, *numbers])
+    largest = float(expected[expected.isfinite()].abs().max())
+    torch.testing.assert_close(run([x])[0], expected, equal_nan=True, rtol=1e-5, atol=2e-6 * largest)
 
 
 def test_what_only_an_activation_reads_is_written_over() -> None:

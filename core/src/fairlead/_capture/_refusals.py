@@ -24,9 +24,9 @@ class Told(NamedTuple):
 
 
 def told(error: Exception) -> Told:
-    """An error of Dynamo's in parts.
+    r"""An error of Dynamo's in parts.
 
-    >>> told(RuntimeError("Bad call\\n  Hint: Do not.\\n\\nfrom user code:\\n File \"a.py\", line 3, in f\\n"))
+    >>> told(RuntimeError('Bad call\n  Hint: Do not.\n\nfrom user code:\n File "a.py", line 3, in f\n'))
     Told(reason='Bad call', where='a.py:3 in f', hint='Do not.')
     """
     text = str(error)

@@ -101,7 +101,8 @@ def compile_step(
     Raises `fairlead.errors.StepError` for what is no one graph, at the first call where it cannot be told before:
     optimizers that call the loss themselves, hooks of gradients, ``GradScaler``, graph breaks.
 
-    >>> model = torch.nn.Linear(2, 1)
+    >>> model = torch.nn.Linear(2, 1, bias=False)
+    >>> _ = torch.nn.init.ones_(model.weight)
     >>> optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
     >>> step = compile_step(model, optimizer, lambda model, x: model(x).square().mean(), backend="eager")
     >>> losses = [step(torch.ones(4, 2)).item() for _ in range(3)]
