@@ -69,3 +69,16 @@ def test_what_inductor_gets_wrong_on_cuda_is_declined_there_alone() -> None:
             "out %1 user",
         )
         assert bool(asked(there.nodes[0]).reason) is declined
+
+
+@pytest.mark.parametrize(
+    ("dtype", "device", "declined"), [("bf16", "cuda:0", True), ("bf16", "cpu", False), ("f32", "cuda:0", False)]
+)
+def test_the_loss_of_halves_is_declined_on_cuda_alone(dtype: str, device: str, declined: bool) -> None:
+    there = graph(
+        f'in %0 user "" : {dtype}[2, 3] @{device}',
+        f'in %1 user "" : i64[2] @{device}',
+        f"%2, %3 = aten.nll_loss_forward.default(%0, %1, none, 1, -100) : {dtype}[] @{device}, {dtype}[] @{device}",
+        "out %2 user",
+    )
+    assert InductorBackend().supports(there.nodes[0]).accepted is not declined

@@ -130,7 +130,7 @@ def _is_on_cuda(node: Node) -> bool:
 
 
 def _loss_of_halves(node: Node) -> str | None:
-    halves = node.result.tensor.dtype in (DType.f16, DType.bf16)
+    halves = any(r is not None and r.tensor.dtype in (DType.f16, DType.bf16) for r in node.results)
     return "Inductor gives the loss of halves in float32 on CUDA" if halves and _is_on_cuda(node) else None
 
 
