@@ -12,7 +12,7 @@ import torch
 
 from fairlead.errors import FairleadError
 from fairlead.interpret import to_fx
-from fairlead.ir import DType, Graph
+from fairlead.ir import DType, Graph, Value
 from fairlead.passes import DECOMPOSABLE, decompose
 from fairlead_conformance._device import device_of, home, lost, placed
 from fairlead_conformance._device_names import kind_of
@@ -149,6 +149,8 @@ class Reference:
         """
         if left_open(self.graph):
             raise Declined({"max_unpool": "which of several values for one place stays is open here"})
+        if _reads_beyond(self.graph, inputs):
+            raise Declined({"segment_reduce": "lengths that are not those of its data, which it was told not to check"})
         eager = self._beside(inputs)
         if self.is_drawn:
             return [Expected(e, drawn=True) for e in eager]
@@ -176,6 +178,18 @@ class Reference:
 
     def _narrow(self, inputs: Sequence[Any], others: Sequence[Sequence[Any]]) -> _Runs:
         return _runs(Shaken(self._home, self._home, self._numerics), inputs, others)
+
+
+def _reads_beyond(graph: Graph, inputs: Sequence[Any]) -> bool:
+    """Whether a reduction over segments that checks nothing has lengths that other values have made wrong."""
+    given = {item.value.id: x for item, x in zip(graph.inputs, inputs, strict=True)}
+    for node in graph.nodes:
+        if node.op != "aten.segment_reduce.default" or node.args[6] is not True:
+            continue
+        data, lengths, axis = node.args[0], node.args[2], node.args[5]
+        if isinstance(data, Value) and isinstance(lengths, Value) and lengths.id in given and isinstance(axis, int):
+            return bool((given[lengths.id].sum(-1) != data.tensor.shape[axis]).any())
+    return False
 
 
 _SOFTMAXES_OF_SUMS = frozenset(("nn.scaled_dot_product_attention", "nn.scaled_dot_product_attention_backward"))
