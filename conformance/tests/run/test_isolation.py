@@ -68,7 +68,7 @@ def test_a_crash_of_several_cases_together_costs_none_of_them(
     names = ("beside_one", "segfault", "beside_another", "behave")
     ended = conform(names, "--bundle", "4", "--workers", "1")
     assert ended.returncode == 1, ended.stderr
-    assert len(list(tmp_path.glob("out/*"))) > 1
+    assert (tmp_path / "tried").exists()  # the joint graph, which ended its process
     assert {name: result.status for name, result in logged().items()} == {
         name: Status.FAIL_CRASH if name == "segfault" else Status.PASS_NATIVE for name in names
     }

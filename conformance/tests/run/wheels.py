@@ -110,7 +110,7 @@ def behave():
     pass
 
 def together():
-    open(os.path.join(tempfile.gettempdir(), "tried"), "x").close()
+    open("tried", "x").close()
     os._exit(3)
 
 def be_first():

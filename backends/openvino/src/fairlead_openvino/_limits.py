@@ -90,7 +90,7 @@ CUTS_BFLOAT16 = "OpenVINO cuts numbers off for bfloat16 on this processor, and t
 
 @functools.cache
 def rounds_bfloat16() -> bool:
-    """Whether a number of float32 becomes the nearest of bfloat16; without AVX-512, OpenVINO drops the digits."""
+    """Whether a number of float32 becomes the nearest of bfloat16; with AVX2 alone, OpenVINO dropped digits."""
     import openvino
     from openvino import opset13
 

@@ -132,8 +132,8 @@ def divided(x: Array, y: Array) -> Array:
 def _divided_again(x: Array, y: Array) -> Array:
     """A quotient of float32 with what it leaves of ``x`` divided as well, in float64, which is then rounded once.
 
-    A product of two numbers of 24 bits is exact there. A quotient in float64 alone would be one in float32 again: the
-    compiler knows that two roundings give the same. Source: Figueroa 1995, "When is double rounding innocuous?".
+    A product of two numbers of 24 bits is exact there. A quotient in float64 alone had the bits of one in float32 on an
+    H200, as a compiler may make of it. Source: Figueroa 1995, "When is double rounding innocuous?".
     """
     quotient = x / y
     near, divisor = quotient.astype(jnp.float64), y.astype(jnp.float64)

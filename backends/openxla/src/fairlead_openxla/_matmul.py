@@ -20,7 +20,7 @@ from fairlead_openxla._target import on_cpu, precision
 __all__ = ["product"]
 
 _SMALL = 256
-"""The sizes of two matrices together, below which nothing is lost by wider factors; XLA's own threshold is 100."""
+"""The sizes of two matrices together, below which wider factors cost next to nothing."""
 
 _FEW = 16
 """Rows for which a copy of the other factor costs as much as the product."""
