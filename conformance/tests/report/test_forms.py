@@ -75,6 +75,7 @@ def test_the_summary_has_figures_reasons_failures_and_known_failures() -> None:
     assert text.startswith("# acme: incomplete\n")
     assert "**40.0% correct** (2 of the 5 cases taken on)" in text
     assert "**28.5% coverage** (2 of 7 cases)" in text
+    assert "Of core ops 20.0% are native (1 of 5 samples)." in text
     assert "- 1 cases met a defect of the suite itself\n" in text
     assert "| ops | 1 |  | 1 | 1 | 2 |  | 5 |\n" in text
     assert "| 2 | FAIL_STRIDE | values | output 0: 3 of 16 elements differ | `ops/aten.add.Tensor/f32/s001" not in text

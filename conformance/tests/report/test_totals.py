@@ -10,6 +10,7 @@ import pytest
 from fairlead.errors import ArgumentError
 from fairlead_conformance import Level, Status
 from fairlead_conformance._report import Figure, Shard, read_report, report_of, write_report
+from fairlead_conformance._report._totals import core_coverage
 
 from . import fixtures
 from .fixtures import CASES, STATUSES, report
@@ -22,6 +23,18 @@ def test_the_two_figures_are_counted_apart() -> None:
     declined = report([*STATUSES[:5], Status.DECLINED, Status.DECLINED])
     assert declined.correct == Figure(part=4, whole=5)
     assert declined.coverage == Figure(part=4, whole=7)
+
+
+def test_core_coverage_is_of_samples_whose_ops_are_all_core_and_of_native_passes() -> None:
+    found = report()
+    assert found.core == Figure(part=3, whole=5)  # one is a known failure, one has torch's kernels
+
+
+@pytest.mark.parametrize("other", ["aten.special_erfcx.default", "acme.own.default"])
+def test_a_sample_with_an_op_of_another_tier_is_none_of_core(other: str) -> None:
+    mixed = msgspec.structs.replace(CASES[1], ops=("aten.mm.default", other))
+    own = {case.id: fixtures.result(case, Status.PASS_NATIVE) for case in (mixed, CASES[2])}
+    assert core_coverage([mixed, CASES[2]], own) == Figure(part=1, whole=1)
 
 
 def test_every_status_is_counted_and_all_of_them_add_up() -> None:

@@ -71,6 +71,7 @@ EDITS: dict[str, tuple[str, Callable[[Report], Report]]] = {
     "correct is raised": ("figures", lambda r: replace(r, correct=Figure(part=7, whole=7))),
     "correct leaves out the known failure": ("figures", lambda r: replace(r, correct=Figure(part=5, whole=6))),
     "coverage is raised": ("figures", lambda r: replace(r, coverage=Figure(part=7, whole=7))),
+    "core is raised": ("figures", lambda r: replace(r, core=Figure(part=5, whole=5))),
     "the claim is raised": ("claim", lambda r: replace(r, claim=Level.L3)),
     "the claim is dropped": ("claim", lambda r: replace(r, claim=None)),
     "the level is raised": ("ids", lambda r: replace(with_run(r, level=Level.L4), claim=Level.L4)),

@@ -170,8 +170,9 @@ class Report(_Struct, frozen=True, kw_only=True):
 
     ``results``: one for each case of the level, in the manifest's order; ``beyond``: results of cases that no level
     counts, such as fuzzing. ``counts``: of ``results``, by every status, also those with none. ``correct``: passes of
-    passes, failures and known failures; ``coverage``: passes of all cases. Both are 0 where of the mandatory cases of
-    ops that it took on the backend has none right: the others are right by chance. ``claim``: the highest level whose
+    passes, failures and known failures; ``coverage``: passes of all cases; ``core``: passes that are the backend's
+    own, of the cases about ops that are all in the tiers base and nn. All are 0 where of the mandatory cases of ops
+    that it took on the backend has none right: the others are right by chance. ``claim``: the highest level whose
     every case that the backend takes is right, or None. ``reasons``: why the run is not complete; it is ``complete``
     where there is none. ``digest``: SHA-256 of all else in the report. It shows a change that was made without it, by
     accident or by hand; it is no signature, and proves nothing of who made the report.
@@ -192,4 +193,5 @@ class Report(_Struct, frozen=True, kw_only=True):
     known: tuple[KnownFailure, ...]
     results: tuple[Result, ...]
     beyond: tuple[Result, ...] = ()
+    core: Figure = Figure(part=0, whole=0)
     digest: str = ""

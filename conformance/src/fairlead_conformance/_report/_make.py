@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from fairlead_conformance._case import Case
 from fairlead_conformance._report._data import FORMAT, Judged, KnownFailure, Machine, Pack, Report, Run
 from fairlead_conformance._report._digest import digest, installed_pack, installed_suite, modified
-from fairlead_conformance._report._totals import by_chance, claim, correct, count, coverage, missing
+from fairlead_conformance._report._totals import by_chance, claim, core_coverage, correct, count, coverage, missing
 from fairlead_conformance._result import Result
 from fairlead_conformance._status import Status
 
@@ -58,5 +58,6 @@ def report_of(
         known=tuple(sorted(known, key=lambda entry: entry.id)),
         results=tuple(every.values()),
         beyond=tuple(beyond),
+        core=core_coverage(cases, every, by_chance=chance),
     )
     return replace(report, digest=digest(report))

@@ -26,6 +26,7 @@ def _lines(report: Report) -> Iterator[str]:
     numerics = f", with looser numbers: {_text(', '.join(backend.numerics))}" if backend.numerics else ""
     yield f"**{report.correct:.1%} correct** ({report.correct.part:,} of the {report.correct.whole:,} cases taken on),"
     yield f"**{report.coverage:.1%} coverage** ({report.coverage.part:,} of {report.coverage.whole:,} cases){numerics}."
+    yield f"Of core ops {report.core:.1%} are native ({report.core.part:,} of {report.core.whole:,} samples)."
     yield ""
     if report.reasons:
         yield "The run is not complete, so it supports no claim:"

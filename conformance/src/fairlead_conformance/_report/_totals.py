@@ -5,12 +5,16 @@ from __future__ import annotations
 import collections
 from collections.abc import Mapping, Sequence
 
+from fairlead.ir import opset
 from fairlead_conformance._case import Case, Level
 from fairlead_conformance._report._data import Figure, Run, Shard
 from fairlead_conformance._result import Result
 from fairlead_conformance._status import Status
 
-__all__ = ["by_chance", "claim", "correct", "count", "coverage", "missing"]
+__all__ = ["by_chance", "claim", "core_coverage", "correct", "count", "coverage", "missing"]
+
+_CORE = frozenset({"base", "nn"})
+"""The tiers of the opset that nearly every program is made of: base, and the composites that mean what base ops do."""
 
 
 def count(results: Sequence[Result]) -> dict[Status, int]:
@@ -39,6 +43,20 @@ def correct(counts: Mapping[Status, int], *, by_chance: bool = False) -> Figure:
 def coverage(counts: Mapping[Status, int], *, by_chance: bool = False) -> Figure:
     """Passes, of all cases; none where they are `by_chance`."""
     return Figure(part=0 if by_chance else _passed(counts), whole=sum(counts.values()))
+
+
+def core_coverage(cases: Sequence[Case], results: Mapping[str, Result], *, by_chance: bool = False) -> Figure:
+    """Passes that are the backend's own, of all samples of core ops; none where they are `by_chance`.
+
+    A sample of core ops is a case about ops that are all in the tiers base and nn of the opset.
+    """
+    core = [results[case.id].status for case in cases if case.ops and all(map(_is_core, case.ops))]
+    return Figure(part=0 if by_chance else core.count(Status.PASS_NATIVE), whole=len(core))
+
+
+def _is_core(op: str) -> bool:
+    spec = opset.spec(op)
+    return spec is not None and spec.tier in _CORE
 
 
 def _passed(counts: Mapping[Status, int]) -> int:

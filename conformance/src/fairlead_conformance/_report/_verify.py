@@ -17,7 +17,7 @@ from fairlead_conformance._families import manifest
 from fairlead_conformance._report._data import FORMAT, Pack, Report, Shard, Suite
 from fairlead_conformance._report._digest import digest, installed_pack, installed_suite
 from fairlead_conformance._report._evidence import capabilities, evidence, known
-from fairlead_conformance._report._totals import by_chance, claim, correct, count, coverage, missing
+from fairlead_conformance._report._totals import by_chance, claim, core_coverage, correct, count, coverage, missing
 
 __all__ = ["Problem", "problems", "verify"]
 
@@ -80,10 +80,12 @@ def _counts(report: Report) -> Iterator[str]:
 def _figures(report: Report, cases: Sequence[Case]) -> Iterator[str]:
     counts = count(report.results)
     results = {result.id: result for result in report.results}
-    chance = by_chance([case for case in cases if case.id in results], results)
+    run = [case for case in cases if case.id in results]
+    chance = by_chance(run, results)
     for name, stated, found in (
         ("correct", report.correct, correct(counts, by_chance=chance)),
         ("coverage", report.coverage, coverage(counts, by_chance=chance)),
+        ("core", report.core, core_coverage(run, results, by_chance=chance)),
     ):
         if stated != found:
             yield f"{name}: {stated.part} of {stated.whole} is stated, {found.part} of {found.whole} are there"

@@ -19,6 +19,7 @@ def is_red(result: Result) -> bool:
 def summary(report: Report) -> Iterator[str]:
     """The report's figures."""
     yield f"correct {report.correct:.1%}, coverage {report.coverage:.1%} of {len(report.results)} cases"
+    yield f"core ops {report.core:.1%} native of {report.core.whole} samples"
     yield ", ".join(f"{n} {status}" for status, n in report.counts.items() if n)
     yield f"seed {report.run.seed}, claim {report.claim.name if report.claim is not None else 'none'}"
     for reason in report.reasons:
