@@ -1,6 +1,7 @@
 """Architectures through Fairlead's backends, torch's inductor and the vendors' own paths: docs/results/compare-cpu.md.
 
     python benchmarks/compare.py [--quick] [--models bert,gpt2] [--threads 1] [--out docs/results/compare-cpu]
+    python benchmarks/compare.py --rows tvm,"TVM alone" [--models ...] [--out docs/results/compare-tvm]
     python benchmarks/compare.py --join bert.json gpt2.json [--out docs/results/compare-cpu]
 
 Each row has a process of its own with empty caches; steady state is timed in turns, so that ratios hold on a machine
@@ -32,7 +33,7 @@ ENTRIES = (
     Entry("inductor", Kind.baseline, Subject("inductor", "torch")),
     *(
         Entry(name, Kind.backend, Subject(name, "fairlead"))
-        for name in ("eager", "inductor", "onnxrt", "openvino", "openxla", "ipex")
+        for name in ("eager", "inductor", "onnxrt", "openvino", "openxla", "ipex", "tvm")
     ),
     Entry("onnxrt, frozen", Kind.other, Subject("vendors:frozen_onnxrt", "path")),
     Entry("onnxrt, frozen, weights watched", Kind.other, Subject("vendors:frozen_watched_onnxrt", "path")),
@@ -42,9 +43,10 @@ ENTRIES = (
     Entry("ORT alone", Kind.other, Subject("vendors:bare_onnxrt", "path")),
     Entry("OpenVINO alone", Kind.other, Subject("vendors:bare_openvino", "path")),
     Entry("XLA alone", Kind.other, Subject("vendors:bare_openxla", "path")),
+    Entry("TVM alone", Kind.other, Subject("vendors:bare_tvm", "path")),
 )
 
-QUICK = ("eager", "onnxrt", "openvino", "openxla", "ipex")
+QUICK = ("eager", "onnxrt", "openvino", "openxla", "ipex", "tvm")
 """What ``--quick`` keeps beside PyTorch eager: what compiles in seconds."""
 
 
@@ -83,7 +85,7 @@ def _run(options: argparse.Namespace) -> Results:
     # The workers import `vendors` from here.
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(HERE), os.environ.get("PYTHONPATH"))))
     console = Console(stderr=True)
-    rows = tuple(each for each in ENTRIES if not options.quick or each.name in QUICK)
+    rows = _rows(options)
     settings = Settings(
         backends=tuple(each.name for each in rows if each.kind is Kind.backend),
         baselines=tuple(each.name for each in rows if each.kind is Kind.baseline),
@@ -92,7 +94,16 @@ def _run(options: argparse.Namespace) -> Results:
         training=options.train,
     )
     report = compare(options.models, rows, settings, lambda text: console.print(text, style="dim"))
-    return Results(report, _stages(options.models) if not options.train else {})
+    return Results(report, _stages(options.models) if not options.train and not options.rows else {})
+
+
+def _rows(options: argparse.Namespace) -> tuple[Entry, ...]:
+    """The rows to measure; eager, which all are compared with, is always one."""
+    kept = QUICK if options.quick else options.rows
+    names = dict.fromkeys(each.name for each in ENTRIES)
+    if unknown := sorted(set(kept or ()) - set(names)):
+        raise SystemExit(f"there is no row {', '.join(unknown)}: name some of {', '.join(names)}")
+    return tuple(each for each in ENTRIES if not kept or each.kind is Kind.eager or each.name in kept)
 
 
 def _stages(models: Sequence[str]) -> dict[str, dict[str, dict[str, float]]]:
@@ -105,12 +116,17 @@ def _write(out: Path, results: Results) -> None:
     tables.write_results(out, page, msgspec.json.format(msgspec.json.encode(results), indent=1) + b"\n")
 
 
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(text.split(","))
+
+
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument(
         "--quick", action="store_true", help="without inductor and the vendors' paths, half a second a row"
     )
-    parser.add_argument("--models", type=lambda text: tuple(text.split(",")), default=MODELS)
+    parser.add_argument("--rows", type=_names, help="these rows beside eager, by name, without the stages")
+    parser.add_argument("--models", type=_names, default=MODELS)
     parser.add_argument("--threads", type=int, help="threads of each row; torch's choice by default")
     parser.add_argument("--seconds", type=float, default=2.0, help="how long each row is timed")
     parser.add_argument("--train", action="store_true", help="training steps instead of inference")

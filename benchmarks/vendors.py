@@ -23,6 +23,7 @@ __all__ = [
     "bare_onnxrt",
     "bare_openvino",
     "bare_openxla",
+    "bare_tvm",
     "exported_onnxrt",
     "frozen_onnxrt",
     "frozen_watched_onnxrt",
@@ -152,6 +153,11 @@ def bare_openvino(model: Model) -> Call:
 def bare_openxla(model: Model) -> Call:
     """XLA's executable of the graph that Fairlead lowers: arrays made once, inputs copied in, outputs copied out."""
     return _Bare(model, "openxla", _bound_program)
+
+
+def bare_tvm(model: Model) -> Call:
+    """TVM's machine on the graph that Fairlead lowers: weights packed once, inputs copied in, outputs copied out."""
+    return _Bare(model, "tvm", _bound_machine)
 
 
 def run_onnxrt(model: Model) -> Call:
@@ -287,5 +293,18 @@ def _bound_program(job: CompileJob, inputs: Sequence[Any]) -> tuple[Call, list[t
 
     def call() -> None:
         outputs[:] = [exported(each) for each in program(arrays)]
+
+    return call, outputs
+
+
+def _bound_machine(job: CompileJob, inputs: Sequence[Any]) -> tuple[Call, list[torch.Tensor]]:
+    from fairlead_tvm import TVMOptions
+    from fairlead_tvm._executable import TvmExecutable
+
+    main, arguments = TvmExecutable(job.graph, TVMOptions(), job.constants).bound(inputs)
+    outputs: list[torch.Tensor] = []
+
+    def call() -> None:
+        outputs[:] = main(*arguments)
 
     return call, outputs

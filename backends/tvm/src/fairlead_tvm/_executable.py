@@ -72,11 +72,10 @@ class TvmExecutable:
         return [layout.array(_plain(weight.detach())) for layout in layouts]
 
     def __call__(self, inputs: Sequence[Any], /) -> list[torch.Tensor]:
-        given = (inputs[at] for at in self._places)
-        arrays = [_plain(next(given)) if array is None else array for array in self._arrays]
-        sizes = [inputs[at] if dim is None else inputs[at].shape[dim] for at, dim in self._sources]
-        found = list(self._main()(*([t.sizes(sizes)] if sizes else ()), *arrays))
-        if not arrays:  # then TVM gives tensors of its own
+        sizes = self._sizes(inputs)
+        main, arguments = self._bound(inputs, sizes)
+        found = list(main(*arguments))
+        if found and not isinstance(found[0], torch.Tensor):  # of a call without tensors
             found = [from_dlpack(r) for r in found]
         results, checks = found[: len(self._program.shapes)], found[len(self._program.shapes) :]
         for held, (error, text) in zip(checks, self._program.checks, strict=True):
@@ -88,6 +87,18 @@ class TvmExecutable:
             for r, shape in zip(results, self._program.shapes, strict=True)
         ]
         return [r.view(torch.bfloat16) if half else r for r, half in zip(shaped, self._halves, strict=True)]
+
+    def bound(self, inputs: Sequence[Any], /) -> tuple[Callable[..., Sequence[Any]], list[Any]]:
+        """This thread's machine, and what it is called with for these inputs."""
+        return self._bound(inputs, self._sizes(inputs))
+
+    def _bound(self, inputs: Sequence[Any], sizes: list[int]) -> tuple[Callable[..., Sequence[Any]], list[Any]]:
+        given = (inputs[at] for at in self._places)
+        arrays = [_plain(next(given)) if array is None else array for array in self._arrays]
+        return self._main(), [*([t.sizes(sizes)] if sizes else ()), *arrays]
+
+    def _sizes(self, inputs: Sequence[Any]) -> list[int]:
+        return [inputs[at] if dim is None else inputs[at].shape[dim] for at, dim in self._sources]
 
     def _main(self) -> Callable[..., Sequence[Any]]:
         """This thread's own machine: a machine has one stack."""
