@@ -116,7 +116,7 @@ def run() -> Run:
             [python, *arguments],
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=600,
             env={**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "200", **environment},
         )
 
