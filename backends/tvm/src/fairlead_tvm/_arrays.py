@@ -12,7 +12,7 @@ from fairlead_tvm._tvm import Expr
 if TYPE_CHECKING:
     from fairlead_tvm._kernel import Kernel
 
-__all__ = ["Array", "Computed", "Index", "Memory", "Shape", "Strided", "row_major"]
+__all__ = ["Array", "Computed", "Index", "Memory", "Shape", "Strided", "channels_last", "row_major"]
 
 Shape: TypeAlias = tuple[Dim, ...]
 Index: TypeAlias = "Sequence[Expr | int]"
@@ -28,12 +28,21 @@ def row_major(shape: Shape) -> Shape:
     return tuple(reversed(strides))
 
 
-class Array:
-    """A tensor. ``cost`` is what computing an element takes, in additions; ``products`` what is not computed yet."""
+def channels_last(rank: int) -> tuple[int, ...]:
+    """The order of dimensions in which channels, which are the second, come last."""
+    return (0, *range(2, rank), 1)
 
-    __slots__ = ("cost", "dtype", "products", "shape")
+
+class Array:
+    """A tensor. ``cost`` is what computing an element takes, in additions; ``products`` what is not computed yet.
+
+    ``channels_last`` says that it is read fastest along its second dimension, as what convolutions write.
+    """
+
+    __slots__ = ("channels_last", "cost", "dtype", "products", "shape")
 
     def __init__(self, shape: Shape, dtype: DType, cost: int = 0, products: frozenset[Any] = frozenset()) -> None:
+        self.channels_last = False
         self.shape = shape
         self.dtype = dtype
         self.cost = cost
@@ -77,7 +86,9 @@ class Strided(Array):
     @property
     def is_whole(self) -> bool:
         """Whether it is all of its memory, in order."""
-        return self.offset == 0 and self.strides == row_major(self.shape) and _same_count(self.shape, self.memory.shape)
+        steps = zip(self.shape, self.strides, row_major(self.shape), strict=True)
+        in_order = all(size == 1 or stride == step for size, stride, step in steps)
+        return self.offset == 0 and in_order and _same_count(self.shape, self.memory.shape)
 
     def element(self, k: Kernel, index: Index) -> Expr:
         at = k.size(self.offset)

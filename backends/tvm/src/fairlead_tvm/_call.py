@@ -102,7 +102,9 @@ def mapped(
         values = [k.element(a, spread_index(a, shape, index)) for a in operands]
         return function(k, *values) if with_kernel else function(*values)
 
-    return Computed(shape, dtype, element, cost + sum(a.cost for a in operands), products)
+    found = Computed(shape, dtype, element, cost + sum(a.cost for a in operands), products)
+    found.channels_last = any(a.channels_last for a in operands if a.shape == shape)
+    return found
 
 
 def _ready(program: Program, arrays: Sequence[Array], shape: Shape) -> list[Array]:

@@ -72,9 +72,9 @@ class Product:
                 at = [loops.enter_context(k.shared(k.size(d), work)) for d in batch]
                 panel = self._panel(k, at, columns, work)
                 row = self._row(k, at, tuple(lead))
-                tile = Tile(k, rows, columns, self._inner, self._dtype, panel[0])
+                tile = Tile(k, rows, columns, (self._inner,), self._dtype, panel[0])
                 tile.write(
-                    left=lambda i, kk: k.element(self._a, [*at, i, kk]),
+                    left=lambda i, kk: k.element(self._a, [*at, i, *kk]),
                     right=panel[1],
                     row=row,
                     done=lambda place, j, value: self._finish(k, out, result, [*place, j], value),
@@ -96,15 +96,17 @@ class Product:
         k.products[id(self)] = lambda _: value
         k.write(out, index, k.element(result, index))
 
-    def _panel(self, k: Kernel, at: list[Any], columns: Dim, work: Any) -> tuple[int, Callable[[Any, Any, Any], Expr]]:
+    def _panel(
+        self, k: Kernel, at: list[Any], columns: Dim, work: Any
+    ) -> tuple[int, Callable[[Any, list[Any], Any], Expr]]:
         """The width of panels, and their element of panel, row and lane; packed here where ``b`` is no weight."""
         if self._panels:
-            return panel_width(), lambda jo, kk, j: k.element(self._b, [jo, kk, j])
+            return panel_width(), lambda jo, kk, j: k.element(self._b, [jo, *kk, j])
         width = panel_width() * 4 // max(self._dtype.itemsize, 4)
         if isinstance(columns, int):
             width = min(width, max(8, 1 << math.ceil(math.log2(max(columns, 1)))))
         packed = pack(k, self._b, at, width, work)
-        return width, lambda jo, kk, j: packed[jo, kk, j]
+        return width, lambda jo, kk, j: packed[jo, kk[0], j]
 
 
 def pack(k: Kernel, b: Strided, at: list[Any], width: int, work: Any) -> Buffer:
@@ -142,31 +144,37 @@ def _expr(value: Any) -> Expr:
 
 
 class Tile:
-    """The loops of one product: blocks of rows, panels, tiles of rows, and the inner dimension."""
+    """The loops of one product: blocks of rows, panels, tiles of rows, and the inner dimensions, mostly one."""
 
-    def __init__(self, k: Kernel, rows: Dim, columns: Dim, inner: Dim, dtype: DType, width: int) -> None:
+    def __init__(self, k: Kernel, rows: Dim, columns: Dim, inner: Shape, dtype: DType, width: int) -> None:
         self.k, self.width, self.dtype = k, width, dtype
-        self.rows, self.columns, self.inner = rows, columns, k.size(inner)
+        self.rows, self.columns = rows, columns
+        self.outer, self.inner = inner[:-1], k.size(inner[-1])
         self.tile = row_tile(rows)
 
     def write(
         self,
-        left: Callable[[Any, Any], Expr],
-        right: Callable[[Any, Any, Any], Expr],
+        left: Callable[[Any, list[Any]], Expr],
+        right: Callable[[Any, list[Any], Any], Expr],
         row: Callable[[Any], list[Any]],
         done: Callable[[list[Any], Any, Expr], None],
         *,
         cheap: bool,
         work: Any,
+        start: Callable[[Any], Expr] | None = None,
     ) -> None:
-        """``left`` and ``right`` read the factors; ``done`` takes an element with its column and what ``row`` is."""
+        """``left`` and ``right`` read the factors; ``done`` takes an element with its column and what ``row`` is.
+
+        ``left`` is given a row, or what ``start`` says of it, which is worked out once for a tile.
+        """
         self._left, self._right, self._row, self._done, self._is_cheap = left, right, row, done, cheap
+        self._start = start
         k, rows, columns = self.k, self.k.size(self.rows), self.k.size(self.columns)
         self._panels = (columns + (self.width - 1)) // self.width
         self._held = self._packed = None
         blocks, self._depth = self._blocks(rows)
         often = isinstance(rows, int) and rows > 1 and isinstance(self._panels, int) and self._panels >= _OFTEN
-        if often and isinstance(self.inner, int) and (blocks > 1 or self.inner % _SHARED == 0):
+        if often and not self.outer and isinstance(self.inner, int) and (blocks > 1 or self.inner % _SHARED == 0):
             self._packed = k.local((rows // self.tile + 1, self._depth, self.tile), self.dtype)
         if blocks > 1:
             self._held = k.local((rows // self.tile + 1, self._panels, self.tile, self.width), self.dtype)
@@ -177,7 +185,7 @@ class Tile:
 
     def _blocks(self, rows: Any) -> tuple[int, Any]:
         """Into how many parts the inner dimension is cut, so that what is read again stays in the caches."""
-        if not isinstance(rows, int) or not isinstance(self.inner, int):
+        if self.outer or not isinstance(rows, int) or not isinstance(self.inner, int):
             return 1, self.inner
         least = max(-(-self.inner // _DEPTH), 1)
         found = next((n for n in range(least, 2 * least + 1) if self.inner % n == 0), 1)
@@ -217,10 +225,17 @@ class Tile:
         if self._packed is None:
             return
         tiles, rest = divmod(rows, self.tile)
-        with k.shared(tiles, work) as tile, k.loop(self.tile) as i, k.loop(self._depth) as kk:
-            k.store(self._packed, self._left(tile * self.tile + i, self._at(kk)), tile, kk, i)
-        with k.loop(rest) as i, k.loop(self._depth) as kk:
-            k.store(self._packed, self._left(tiles * self.tile + i, self._at(kk)), tiles, kk, i)
+        with k.shared(tiles, work) as tile, k.loop(self.tile) as i:
+            place = self._started(tile * self.tile + i)
+            with k.loop(self._depth) as kk:
+                k.store(self._packed, self._left(place, [self._at(kk)]), tile, kk, i)
+        with k.loop(rest) as i:
+            place = self._started(tiles * self.tile + i)
+            with k.loop(self._depth) as kk:
+                k.store(self._packed, self._left(place, [self._at(kk)]), tiles, kk, i)
+
+    def _started(self, row: Any) -> Any:
+        return row if self._start is None else self.k.settled(self._start(row))
 
     def _at(self, kk: Any) -> Any:
         """A place of the inner dimension."""
@@ -234,9 +249,12 @@ class Tile:
         def row(i: Any) -> Any:
             return first + i if last is None else t.minimum(_expr(first + i), last - 1)
 
-        def left(i: Any, kk: Any) -> Expr:
-            packed = self._packed
-            return self._left(row(i), self._at(kk)) if packed is None else packed[_expr(tile), _expr(kk), _expr(i)]
+        places = None if self._packed is not None else self._places(row, rows)
+
+        def left(i: Any, kk: list[Any]) -> Expr:
+            if self._packed is not None:
+                return self._packed[_expr(tile), _expr(kk[0]), _expr(i)]
+            return self._left(row(i) if places is None else places[_expr(i)], [*kk[:-1], self._at(kk[-1])])
 
         def start(i: Any, j: Any) -> Expr:
             zero = k.number(0, self.dtype)
@@ -247,8 +265,11 @@ class Tile:
 
         with k.loop(rows, UNROLLED) as i, k.loop(width, VECTOR) as j:
             k.store(sums, start(i, j), i, j)
-        with k.loop(self._depth) as kk, k.loop(rows, UNROLLED) as i, k.loop(width, VECTOR) as j:
-            k.store(sums, sums[_expr(i), j] + left(i, kk) * self._right(jo, self._at(kk), j), i, j)
+        with contextlib.ExitStack() as loops:
+            kk = [loops.enter_context(k.loop(d)) for d in (*map(k.size, self.outer), self._depth)]
+            i, j = loops.enter_context(k.loop(rows, UNROLLED)), loops.enter_context(k.loop(width, VECTOR))
+            right = self._right(jo, [*kk[:-1], self._at(kk[-1])], j)
+            k.store(sums, sums[_expr(i), j] + left(i, kk) * right, i, j)
         if not self._is_last:
             with k.loop(rows, UNROLLED) as i, k.loop(width, VECTOR) as j:
                 k.store(self._held, sums[_expr(i), j], tile, jo, i, j)
@@ -270,6 +291,15 @@ class Tile:
             self._store(held, first, jo, stop, width, SERIAL)
         with k.when(t.negate(is_whole)):
             self._store(held, first, jo, stop, columns % width, SERIAL, vector=False)
+
+    def _places(self, row: Callable[[Any], Any], rows: int) -> Buffer | None:
+        """What ``start`` says of the rows of a tile."""
+        if self._start is None:
+            return None
+        places = self.k.local((rows,), DType.i64)
+        with self.k.loop(rows, UNROLLED) as i:
+            self.k.store(places, self._start(row(i)), i)
+        return places
 
     def _store(
         self, sums: Buffer, first: Any, jo: Any, rows: Any, width: Any, kind: int, *, vector: bool = True

@@ -21,14 +21,18 @@ def panel_width() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The order of dimensions, and whether the last is cut into panels, which become the first; 0 is as it is."""
+    """The order of dimensions, and whether the last is cut into panels, which become the first; 0 is as it is.
+
+    With ``groups`` the first dimension counts as two, the first of which are so many groups.
+    """
 
     order: tuple[int, ...]
     panel: int = 0
+    groups: int = 0
 
     def array(self, weight: torch.Tensor) -> torch.Tensor:
         """A weight as it lies in this layout: ``[panels, ..., width]``, the last panel filled up with zeros."""
-        moved = weight.permute(self.order)
+        moved = weight.reshape(self._split(tuple(weight.shape))).permute(self.order)
         if not self.panel:
             return moved.contiguous()
         *lead, last = moved.shape
@@ -38,8 +42,12 @@ class Layout:
 
     def shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """The shape of `array`."""
-        moved = tuple(shape[d] for d in self.order)
+        split = self._split(shape)
+        moved = tuple(split[d] for d in self.order)
         return (-(-moved[-1] // self.panel), *moved[:-1], self.panel) if self.panel else moved
+
+    def _split(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        return (self.groups, shape[0] // self.groups, *shape[1:]) if self.groups else shape
 
 
 Wanted: TypeAlias = tuple[int, Layout]

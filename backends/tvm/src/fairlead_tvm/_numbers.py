@@ -74,13 +74,15 @@ def cast(x: Any, dtype: DType) -> Array:
     if x.dtype is dtype:
         return x
     have, source = x.dtype, x
-    return Computed(
+    found = Computed(
         x.shape,
         dtype,
         lambda k, index: converted(k, k.element(source, index), have, dtype),
         cost=x.cost + 1 if x.products else x.cost,
         products=x.products,
     )
+    found.channels_last = x.channels_last
+    return found
 
 
 def operand(x: Any, dtype: DType) -> Array:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from fairlead.ir import DType, dims
-from fairlead_tvm._arrays import Array, Shape, Strided
+from fairlead_tvm._arrays import Array, Shape, Strided, channels_last
 from fairlead_tvm._kernel import Kernel
 from fairlead_tvm._tvm import SERIAL, VECTOR, Expr, vector_bytes
 
@@ -27,8 +27,7 @@ def lanes(dtype: DType) -> int:
 
 def pointwise(program: Program, array: Array) -> Strided:
     """The array, computed."""
-
-    order = tuple(range(array.ndim))
+    order = channels_last(array.ndim) if array.channels_last else tuple(range(array.ndim))
 
     def write(k: Kernel, out: Strided) -> None:
         shape = out.memory.shape

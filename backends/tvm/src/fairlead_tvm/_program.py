@@ -7,7 +7,7 @@ from typing import Any
 
 from fairlead.ir import Argument, Complex, DimExpr, DType, Token, Value, dims
 from fairlead.ir.dims import Dim
-from fairlead_tvm._arrays import Array, Computed, Memory, Shape, Strided, row_major
+from fairlead_tvm._arrays import Array, Computed, Memory, Shape, Strided, channels_last, row_major
 from fairlead_tvm._kernel import Kernel, Sizes
 from fairlead_tvm._layouts import Layout
 from fairlead_tvm._tvm import Module
@@ -53,6 +53,7 @@ class Program:
         memory = Memory(None, tuple(shape[d] for d in order), dtype)
         steps = dict(zip(order, row_major(memory.shape), strict=True))
         out = Strided(memory, shape, tuple(steps[d] for d in range(len(shape))))
+        out.channels_last = len(shape) > 2 and order == channels_last(len(shape))
         k = Kernel(self.sizes, threads=self._threads)
         write(k, out)
         if k.calls_out:

@@ -9,11 +9,12 @@ from typing import Any
 
 from fairlead.ir import DType, dims
 from fairlead_tvm import _tvm as t
-from fairlead_tvm._arrays import Array, Strided
+from fairlead_tvm._arrays import Array, Strided, channels_last
 from fairlead_tvm._kernel import Kernel
 from fairlead_tvm._pointwise import lanes
 from fairlead_tvm._program import Program
 from fairlead_tvm._tvm import VECTOR, Buffer, Expr
+from fairlead_tvm._views import permuted
 
 __all__ = ["lowest", "highest", "larger", "reduced", "smaller"]
 
@@ -63,8 +64,20 @@ def reduced(program: Program, array: Array, over: tuple[int, ...] | None, kind: 
     if array.products:
         array = program.stored(array)
     axes = tuple(range(array.ndim)) if over is None else over
+    if array.channels_last and len(axes) < array.ndim:
+        return _along_channels(program, array, axes, kind)
     shape = tuple(1 if d in axes else size for d, size in enumerate(array.shape))
     return program.kernel(shape, array.dtype, lambda k, out: _Reduction(k, out, array, axes, kind).write())
+
+
+def _along_channels(program: Program, array: Array, over: tuple[int, ...], kind: str) -> Strided:
+    """The same of an array whose channels come last: its dimensions in the order in which they lie."""
+    order = channels_last(array.ndim)
+    axes = tuple(order.index(d) for d in over)
+    found = reduced(program, permuted(program, array, order), axes, kind)
+    lying = permuted(program, found, tuple(order.index(d) for d in range(array.ndim)))
+    assert isinstance(lying, Strided), "what lies in memory does so in any order of its dimensions"
+    return lying
 
 
 class _Reduction:

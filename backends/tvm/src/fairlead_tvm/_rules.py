@@ -37,8 +37,8 @@ class Entry:
 
 _ENTRIES: dict[str, Entry] = {}
 _FAMILIES = (
-    "activations", "arithmetic", "attention", "creation", "exponentials", "indexing", "logic", "matmul",
-    "norms", "reductions", "views",
+    "activations", "arithmetic", "attention", "convolution", "creation", "exponentials", "indexing", "logic", "matmul",
+    "norms", "pooling", "reductions", "views",
 )  # fmt: skip
 
 

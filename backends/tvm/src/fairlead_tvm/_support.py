@@ -15,10 +15,10 @@ _DECLINED = {
     "aten.as_strided.default": "as_strided reads memory, whose beginning the node does not say",
     "aten.as_strided_scatter.default": "as_strided_scatter writes memory, whose beginning the node does not say",
 }
-_CONVOLUTIONS = frozenset({"aten.convolution.default", "aten.convolution_backward.default"})
 _PRODUCTS = frozenset(
     {"nn.scaled_dot_product_attention", "nn.scaled_dot_product_attention_backward"}
     | {f"aten.{name}.default" for name in ("linear", "mm", "bmm", "addmm", "baddbmm")}
+    | {f"aten.{name}.default" for name in ("convolution", "convolution_backward")}
 )
 _DATA_DEPENDENT = frozenset(
     f"aten.{name}"
@@ -45,13 +45,9 @@ def supports(node: Node) -> Support:
 def declines(graph: Graph) -> str | None:
     """Why a graph is better run by others.
 
-    Between convolutions, which torch runs, there is too little to do; a step of training packs the factors of each
-    product anew, and those of its gradients lie across.
+    A step of training packs the factors of each product anew, and those of its gradients lie across.
     """
-    products = sum(node.op in _PRODUCTS for node in graph.nodes)
-    if sum(node.op in _CONVOLUTIONS for node in graph.nodes) > products:
-        return "slower than eager here: more convolutions than products"
-    if graph.kind in (Kind.forward, Kind.backward) and products:
+    if graph.kind in (Kind.forward, Kind.backward) and any(node.op in _PRODUCTS for node in graph.nodes):
         return "slower than eager here: training with products"
     return None
 
