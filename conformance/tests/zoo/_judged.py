@@ -92,6 +92,13 @@ def killed(
         return next((r for r in found if r.status.failed and not _fails_honestly(fault, r.id, seed)), None)
 
 
+def killed_by(fault: Fault, case: str, *, seed: int = 0) -> Result | None:
+    """The failure of one case, by its id, that an honest backend passes; None where the fault survives it."""
+    (chosen,) = [c for c in _all() if c.id == case]
+    found = _result(fault.make(), chosen, seed)
+    return found if found.status.failed and not _fails_honestly(fault, case, seed) else None
+
+
 def passed_together(fault: Fault, cases: Sequence[Case]) -> set[str]:
     """The ids of the cases that pass as one graph."""
     with registered(fault.make()) as name, undisturbed():
@@ -104,4 +111,4 @@ def _fails_honestly(fault: Fault, case: str, seed: int) -> bool:
     return _result(fault.like(), found, seed).status.failed
 
 
-__all__ = ["aimed", "in_turn", "killed", "passed_together", "results"]
+__all__ = ["aimed", "in_turn", "killed", "killed_by", "passed_together", "results"]
