@@ -61,6 +61,19 @@ def test_a_weight_that_is_no_constant_is_laid_out_at_the_call(groups: int) -> No
     torch.testing.assert_close(found, torch.nn.functional.conv2d(x, w, bias, 1, 1, 1, groups))
 
 
+@pytest.mark.parametrize(("size", "settings"), [(2, (2, 0, 0, 1)), (4, (3, 2, 1, 2))])
+def test_a_transposed_convolution_is_a_product_for_each_kind_of_result(size: int, settings: tuple[int, ...]) -> None:
+    stride, padding, output_padding, groups = settings
+    x, w = torch.randn(2, 4, 5, 6), torch.randn(4, 6 // groups, size, size)
+    b = ir.Builder("g")
+    given = b.input(_declared(x), "x"), b.input(_declared(w), "w"), None
+    each = ((n, n) for n in (stride, padding, 1))
+    b.output(b.op("aten.convolution.default", *given, *each, True, (output_padding,) * 2, groups))
+    expected = torch.nn.functional.conv_transpose2d(x, w, None, stride, padding, output_padding, groups)
+    found = backend.compile(b.graph(), _ONE, {1: w})([x])[0]
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
 def test_what_follows_a_convolution_is_done_in_its_tile_for_any_batch() -> None:
     w, bias, scale = torch.randn(16, 8, 1, 1), torch.randn(16), torch.rand(16)
     x = torch.randn(2, 8, 5, 6)

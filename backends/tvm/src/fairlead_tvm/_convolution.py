@@ -7,6 +7,8 @@ channels, and what follows the convolution element by element is done while the 
 from __future__ import annotations
 
 import contextlib
+import itertools
+from dataclasses import dataclass
 from typing import Any
 
 from fairlead.ir import DType, Node, Value, dims
@@ -22,7 +24,7 @@ from fairlead_tvm._program import Program
 from fairlead_tvm._rules import rule
 from fairlead_tvm._tvm import SERIAL, UNROLLED, VECTOR, Expr
 from fairlead_tvm._views import reshaped
-from fairlead_tvm._windows import Windows, channel_blocks, padded
+from fairlead_tvm._windows import Windows, channel_blocks, padded, per_dimension
 
 __all__: list[str] = []
 
@@ -32,11 +34,11 @@ _WINDOWS = 6
 
 
 def _declined(node: Node) -> str | None:
-    x, weight, _, *_, transposed, _, _ = node.args
+    x, weight, _, stride, _, dilation, transposed, _, _ = node.args
     assert isinstance(x, Value)
     assert isinstance(weight, Value)
-    if transposed:
-        return "a transposed convolution"
+    if transposed and not _has_phases(weight.tensor.shape[2:], stride, dilation):
+        return "a transposed convolution whose windows are dilated or have gaps between them"
     if x.tensor.dtype in (DType.f16, DType.bf16):
         return "convolutions of halves are torch's: this processor's instructions for them are not TVM's"
     if not weight.tensor.is_static or not isinstance(x.tensor.shape[1], int):
@@ -46,9 +48,18 @@ def _declined(node: Node) -> str | None:
     return None
 
 
-def _layout(weight: tuple[int, ...], groups: int) -> Layout:
+def _has_phases(sizes: Shape, stride: Any, dilation: Any) -> bool:
+    """Whether each result of a transposed convolution is a sum over elements next to each other."""
+    rank = len(sizes)
+    steps = zip(sizes, per_dimension(stride, rank), per_dimension(dilation, rank), strict=True)
+    return all(apart == 1 and isinstance(size, int) and size >= step for size, step, apart in steps)
+
+
+def _layout(weight: tuple[int, ...], groups: int, *, transposed: bool) -> Layout:
     """``[panels, groups, *window, inner, lane]``, or, where each channel is a group, ``[*window, 1, channels]``."""
     rank = len(weight)
+    if transposed:
+        return Layout((0, *range(3, rank + 1), 1, 2), panel_width(), groups)
     if _is_by_channel(weight, groups):
         return Layout((*range(2, rank), 1, 0))
     return Layout((0, *range(3, rank + 1), 2, 1), panel_width(), groups)
@@ -59,12 +70,12 @@ def _is_by_channel(weight: Shape, groups: int) -> bool:
 
 
 def _places(node: Node) -> Wanted | None:
-    weight, groups = node.args[1], node.args[8]
+    weight, transposed, groups = node.args[1], node.args[6], node.args[8]
     assert isinstance(weight, Value)
     assert isinstance(groups, int)
     if weight.tensor.dtype is not DType.f32 or not weight.tensor.is_static or 0 in weight.tensor.shape:
         return None
-    return 1, _layout(weight.tensor.shape, groups)  # type: ignore[arg-type]  # static
+    return 1, _layout(weight.tensor.shape, groups, transposed=bool(transposed))  # type: ignore[arg-type]  # static
 
 
 @rule("convolution", unless=_declined, places=_places)
@@ -81,35 +92,46 @@ def convolution(
     groups: int,
 ) -> Array:
     rank = x.ndim - 2
-    stride, padding, dilation = (v * rank if len(v) == 1 else v for v in (stride, padding, dilation))
-    windows = Windows(weight.shape[2:], stride, padding, dilation)
-    source = padded(c.program, cast(x, c.dtype), padding)
-    factor = c.placed() or _laid_out(c, cast(weight, c.dtype), groups)
-    kind = _ByChannel if _is_by_channel(weight.shape, groups) else _Grouped
-    found = kind(source, factor, c.shape(), windows, groups).array
+    stride, padding, dilation, output_padding = (
+        per_dimension(v, rank) for v in (stride, padding, dilation, output_padding)
+    )
+    layout = _layout(weight.shape, groups, transposed=transposed)  # type: ignore[arg-type]  # static
+    factor = c.placed() or _laid_out(c, cast(weight, c.dtype), layout)
+    x, shape, sizes = cast(x, c.dtype), c.shape(), weight.shape[2:]
+    if transposed:
+        around = tuple(map(_around, sizes, stride, padding, output_padding))  # type: ignore[arg-type]  # static
+        phases = _phases(sizes, stride, padding, around, shape[2:])
+        found = _Grouped(padded(c.program, x, around), factor, shape, phases, groups).array
+    else:
+        windows = Windows(sizes, stride, padding, dilation)
+        source = padded(c.program, x, padding)
+        if layout.panel:
+            whole = _Phase.whole(windows, shape[2:])
+            found = _Grouped(source, factor, shape, (whole,), groups).array
+        else:
+            found = _ByChannel(source, factor, shape, windows).array
     if bias is None:
         return found
     column = reshaped(c.program, operand(bias, c.dtype), (1, bias.shape[0], *(1,) * rank))
     return c.map(lambda p, v: p + v, found, column)
 
 
-def _laid_out(c: Call, weight: Array, groups: int) -> Strided:
+def _laid_out(c: Call, weight: Array, layout: Layout) -> Strided:
     """A weight that is no constant, laid out at the call."""
-    layout = _layout(weight.shape, groups)  # type: ignore[arg-type]  # static
-    source, shape = c.stored(weight), layout.shape(weight.shape)  # type: ignore[arg-type]
-    if not layout.panel:
-        order = layout.order
-        return c.stored(
-            Computed(shape, c.dtype, lambda k, at: k.element(source, [at[order.index(d)] for d in range(len(order))]))
-        )
-    columns = weight.shape[0] // groups  # type: ignore[operator]
+    source, shape, order = c.stored(weight), layout.shape(weight.shape), layout.order  # type: ignore[arg-type]
+    if layout.groups:
+        first, *rest = source.shape
+        source = reshaped(c.program, source, (layout.groups, first // layout.groups, *rest))  # type: ignore[operator,assignment]
+    last = source.shape[order[-1]]
 
     def element(k: Kernel, at: Index) -> Expr:
-        panel, group, *window, inner, lane = at
-        column = panel * layout.panel + lane
-        last = t.minimum(_expr(column), _expr(columns - 1))
-        value = k.element(source, [group * columns + last, inner, *window])
-        return t.select(_expr(column) < _expr(columns), value, k.number(0, c.dtype))
+        if not layout.panel:
+            return k.element(source, [at[order.index(d)] for d in range(len(order))])
+        panel, *moved, lane = at
+        column, stop = _expr(panel * layout.panel + lane), _expr(k.size(last))
+        moved.append(t.minimum(column, stop - 1))
+        value = k.element(source, [moved[order.index(d)] for d in range(len(order))])
+        return t.select(column < stop, value, k.number(0, c.dtype))
 
     return c.stored(Computed(shape, c.dtype, element))
 
@@ -118,14 +140,76 @@ def _expr(value: Any) -> Expr:
     return t.const(value, DType.i64) if isinstance(value, int) else value
 
 
+@dataclass(frozen=True, slots=True)
+class _Phase:
+    """Windows that are as far apart in the result as in the input, in steps: all, or some of a transposed convolution.
+
+    By dimension: how many windows there are and how many elements each has; where the first lies in the padded input,
+    how far the next window and the next element are; the first of the weight's elements and the step to the next, and
+    likewise where the windows lie in the result.
+    """
+
+    counts: Shape
+    sizes: tuple[int, ...]
+    begin: tuple[int, ...]
+    stride: tuple[int, ...]
+    step: tuple[int, ...]
+    weight: tuple[tuple[int, int], ...]
+    out: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def whole(cls, windows: Windows, counts: Shape) -> _Phase:
+        rank = len(counts)
+        return cls(
+            counts,
+            windows.sizes,  # type: ignore[arg-type]  # static
+            (0,) * rank,
+            windows.stride,
+            windows.dilation,
+            ((0, 1),) * rank,
+            ((0, 1),) * rank,
+        )
+
+
+def _around(size: int, stride: int, padding: int, output_padding: int) -> int:
+    """How many zeros around the input a transposed convolution reads."""
+    return max(-(-size // stride) - 1, (size - 1 - padding + output_padding) // stride, 0)
+
+
+def _phases(
+    sizes: Shape, stride: tuple[int, ...], padding: tuple[int, ...], around: tuple[int, ...], counts: Shape
+) -> tuple[_Phase, ...]:
+    """The results that read the same elements of a weight: as many kinds as there are steps of the stride.
+
+    A result ``o`` reads the weight's elements ``r + s * i``, where ``r`` is what ``o + padding`` leaves over ``s``, and
+    the input's elements ``(o + padding - r) / s - i``.
+    """
+    found = []
+    for rests in itertools.product(*map(range, stride)):
+        first = [(r - p) % s for r, p, s in zip(rests, padding, stride, strict=True)]
+        each = list(zip(rests, first, padding, stride, strict=True))
+        phase = _Phase(
+            tuple(dims.normalize(f"({n} + {s - 1 - o}) // {s}") for n, (_, o, _, s) in zip(counts, each, strict=True)),
+            tuple((size - r + s - 1) // s for size, (r, _, _, s) in zip(sizes, each, strict=True)),  # type: ignore[operator]
+            tuple((o + p - r) // s + a for a, (r, o, p, s) in zip(around, each, strict=True)),
+            (1,) * len(counts),
+            (-1,) * len(counts),
+            tuple((r, s) for r, _, _, s in each),
+            tuple((o, s) for _, o, _, s in each),
+        )
+        if 0 not in phase.counts:
+            found.append(phase)
+    return tuple(found)
+
+
 class _Convolution:
     """A convolution that is computed once it is known what follows it: `array` stands for it until then.
 
     ``x`` is padded, ``[batch, *places, channels]``.
     """
 
-    def __init__(self, x: Strided, factor: Strided, shape: Shape, windows: Windows, groups: int) -> None:
-        self._x, self._factor, self._windows, self._groups = x, factor, windows, groups
+    def __init__(self, x: Strided, factor: Strided, shape: Shape) -> None:
+        self._x, self._factor = x, factor
         self._batch, self._channels, *self._counts = shape
         self.array: Array = Computed(shape, x.dtype, self._element, 1, frozenset([self]))
         self.array.channels_last = True
@@ -141,12 +225,6 @@ class _Convolution:
     def _write(self, k: Kernel, out: Strided, result: Array) -> None:
         raise NotImplementedError
 
-    def _work(self, k: Kernel) -> Any:
-        """How many products of numbers there are."""
-        each = dims.product((*self._windows.sizes, self._x.shape[-1]))
-        count = dims.product((self._batch, self._channels, *self._counts))
-        return k.size(dims.mul(count, each)) // self._groups
-
     def _finish(self, k: Kernel, out: Strided, result: Array, index: list[Any], value: Expr) -> None:
         k.products[id(self)] = lambda _: value
         k.write(out, index, k.element(result, index))
@@ -160,22 +238,33 @@ class _Convolution:
 
 
 class _Grouped(_Convolution):
-    """Each group is a product of windows and a weight in panels."""
+    """Each group is a product of windows and a weight in panels, or one for each phase."""
+
+    def __init__(self, x: Strided, factor: Strided, shape: Shape, phases: tuple[_Phase, ...], groups: int) -> None:
+        super().__init__(x, factor, shape)
+        self._phases, self._groups = phases, groups
 
     def _write(self, k: Kernel, out: Strided, result: Array) -> None:
-        """One product of the windows of the whole batch, whose size is known; else one for each image."""
-        work, whole = self._work(k), isinstance(self._batch, int)
-        with contextlib.ExitStack() as loops:
-            group = loops.enter_context(k.loop(self._groups))
-            image = None if whole else loops.enter_context(k.shared(k.size(self._batch), work))
-            self._product(k, out, result, group, image, work)
+        for phase in self._phases:
+            with k.loop(self._groups) as group:
+                self._phase(k, out, result, group, phase)
 
-    def _product(self, k: Kernel, out: Strided, result: Array, group: Any, image: Any, work: Any) -> None:
-        lead: Shape = (self._batch, *self._counts) if image is None else tuple(self._counts)
+    def _phase(self, k: Kernel, out: Strided, result: Array, group: Any, phase: _Phase) -> None:
+        """One product of the windows of the whole batch, whose size is known; else one for each image."""
+        inner = self._x.shape[-1] // self._groups  # type: ignore[operator]
+        each = dims.product((*phase.counts, *phase.sizes, inner))
+        work = k.size(dims.product((self._batch, self._channels // self._groups, each)))  # type: ignore[operator]
+        if isinstance(self._batch, int):
+            self._product(k, out, result, phase, (group, None), work)
+            return
+        with k.shared(k.size(self._batch), work) as image:
+            self._product(k, out, result, phase, (group, image), work)
+
+    def _product(self, k: Kernel, out: Strided, result: Array, phase: _Phase, part: tuple[Any, Any], work: Any) -> None:
+        group, image = part
+        lead: Shape = phase.counts if image is not None else (self._batch, *phase.counts)
         inner, columns = self._x.shape[-1] // self._groups, self._channels // self._groups  # type: ignore[operator]
-        taps = [d for d, size in enumerate(self._windows.sizes) if size != 1]
-        sizes = tuple(self._windows.sizes[d] for d in taps)
-        step = [self._x.strides[1 + d] for d in taps]
+        taps = [d for d, size in enumerate(phase.sizes) if size != 1]
 
         def place(row: Any) -> list[Any]:
             found = unflattened(k, row, lead)
@@ -183,24 +272,26 @@ class _Grouped(_Convolution):
 
         def start(row: Any) -> Expr:
             n, *window = place(row)
-            first = self._windows.place(window, [0] * len(window))
+            first = [i * s + b for i, s, b in zip(window, phase.stride, phase.begin, strict=True)]
             return _expr(self._at(k, [n, *first, group * inner]))
 
         def left(at: Any, kk: list[Any]) -> Expr:
-            for i, d, s in zip(kk, taps, step, strict=False):
-                at = at + i * (k.size(s) * self._windows.dilation[d])
+            for i, d in zip(kk, taps, strict=False):
+                at = at + i * (k.size(self._x.strides[1 + d]) * phase.step[d])
             return k.load(self._x.memory, at + kk[-1] * k.size(self._x.strides[-1]))
 
         def right(panel: Any, kk: list[Any], lane: Any) -> Expr:
-            window: list[Any] = [0] * len(self._windows.sizes)
+            at: list[Any] = [first for first, _ in phase.weight]
             for i, d in zip(kk, taps, strict=False):
-                window[d] = i
-            return k.element(self._factor, [panel, group, *window, kk[-1], lane])
+                at[d] = i * phase.weight[d][1] + at[d]
+            return k.element(self._factor, [panel, group, *at, kk[-1], lane])
 
         def done(found: list[Any], column: Any, value: Expr) -> None:
             n, *window = found
-            self._finish(k, out, result, [n, group * columns + column, *window], value)
+            at = [i * s + o for i, (o, s) in zip(window, phase.out, strict=True)]
+            self._finish(k, out, result, [n, group * columns + column, *at], value)
 
+        sizes = tuple(phase.sizes[d] for d in taps)
         tile = Tile(k, dims.product(lead), columns, (*sizes, inner), self._x.dtype, panel_width())
         tile.write(
             left=left,
@@ -216,8 +307,12 @@ class _Grouped(_Convolution):
 class _ByChannel(_Convolution):
     """Each channel has a window of its own: a tile is a few windows of a row by two vectors of channels."""
 
+    def __init__(self, x: Strided, factor: Strided, shape: Shape, windows: Windows) -> None:
+        super().__init__(x, factor, shape)
+        self._windows = windows
+
     def _write(self, k: Kernel, out: Strided, result: Array) -> None:
-        work = self._work(k)
+        work = k.size(dims.product((*self._counts, self._batch, self._channels, *self._windows.sizes)))
         *outer, last = self._counts
         with contextlib.ExitStack() as loops:
             lead = [loops.enter_context(k.shared(k.size(d), work)) for d in (self._batch, *outer)]

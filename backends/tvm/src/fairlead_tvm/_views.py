@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Callable
 from typing import Any
@@ -9,10 +10,11 @@ from typing import Any
 from fairlead.ir import DType, Node, Value, dims
 from fairlead.ir.dims import Dim
 from fairlead_tvm import _tvm as t
-from fairlead_tvm._arrays import Array, Computed, Index, Shape, Strided, row_major
+from fairlead_tvm._arrays import Array, Computed, Index, Shape, Strided, channels_last, row_major
 from fairlead_tvm._call import Call
 from fairlead_tvm._kernel import Kernel
 from fairlead_tvm._numbers import cast
+from fairlead_tvm._pointwise import lanes, vectors
 from fairlead_tvm._program import Program
 from fairlead_tvm._rules import rule
 from fairlead_tvm._tvm import Expr
@@ -233,6 +235,8 @@ def concatenated(program: Program, parts: list[Array], dim: int) -> Array:
     """Arrays one after the other along a dimension."""
     if len(parts) == 1:
         return parts[0]
+    if dim == 1 and all(p.channels_last for p in parts):
+        return _joined_channels(program, parts)
     parts = [program.stored(p) if p.cost else p for p in parts]
     ends = list(itertools.accumulate((p.shape[dim] for p in parts), dims.add))
     shape = (*parts[0].shape[:dim], ends[-1], *parts[0].shape[dim + 1 :])
@@ -248,6 +252,34 @@ def concatenated(program: Program, parts: list[Array], dim: int) -> Array:
         return value
 
     return Computed(shape, parts[0].dtype, element, cost=3 * len(parts))
+
+
+def _joined_channels(program: Program, parts: list[Array]) -> Strided:
+    """Channels that lie next to each other, copied part by part."""
+    parts = [program.stored(p) if p.products else p for p in parts]
+    ends = list(itertools.accumulate((p.shape[1] for p in parts), dims.add))
+    batch, _, *places = parts[0].shape
+    shape = (batch, ends[-1], *places)
+
+    def write(k: Kernel, out: Strided) -> None:
+        work = k.size(dims.product(shape))
+        with contextlib.ExitStack() as loops:
+            n, *at = [loops.enter_context(k.shared(k.size(d), work)) for d in (batch, *places)]
+            for part, begin in zip(parts, [0, *ends], strict=False):
+                _copy(k, out, part, [n, at], begin)
+
+    return program.kernel(shape, parts[0].dtype, write, channels_last(len(shape)))
+
+
+def _copy(k: Kernel, out: Strided, part: Array, place: list[Any], begin: Dim) -> None:
+    n, at = place
+    shift = k.size(begin)
+    vectors(
+        k,
+        (part.shape[1],),
+        lanes(part.dtype),
+        lambda j: k.write(out, [n, j + shift, *at], k.element(part, [n, j, *at])),
+    )
 
 
 def _expr(value: Any) -> Expr:

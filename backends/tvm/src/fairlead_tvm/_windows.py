@@ -34,11 +34,6 @@ class Windows:
     padding: tuple[int, ...]
     dilation: tuple[int, ...]
 
-    @property
-    def is_one(self) -> bool:
-        """Whether each window is one element, and all elements are windows."""
-        return all(s == 1 for s in (*self.sizes, *self.stride)) and not any(self.padding)
-
     def place(self, window: Sequence[Any], element: Sequence[Any]) -> list[Any]:
         """Where an element of a window lies, counted from the first that is padded."""
         each = zip(window, self.stride, element, self.dilation, strict=True)
