@@ -21,7 +21,7 @@ import tables
 from rich.console import Console
 from stages import LOWERING, measure_apart
 
-from fairlead._compare import Entry, Kind, Report, Settings, Subject, compare
+from fairlead._compare import Entry, Kind, Report, Row, Settings, Status, Subject, compare
 from fairlead._compare import tables as terminal_tables
 
 HERE = Path(__file__).parent
@@ -31,6 +31,7 @@ MODELS = ("resnet50", "vit-b", "bert", "gpt2", "llama", "t5", "whisper")
 ENTRIES = (
     Entry("eager", Kind.eager, Subject("eager", "eager")),
     Entry("inductor", Kind.baseline, Subject("inductor", "torch")),
+    Entry("inductor freezing", Kind.other, Subject("vendors:inductor_freezing", "path")),
     *(
         Entry(name, Kind.backend, Subject(name, "fairlead"))
         for name in ("eager", "inductor", "onnxrt", "openvino", "openxla", "ipex", "tvm")
@@ -100,10 +101,15 @@ def _run(options: argparse.Namespace) -> Results:
 def _rows(options: argparse.Namespace) -> tuple[Entry, ...]:
     """The rows to measure; eager, which all are compared with, is always one."""
     kept = QUICK if options.quick else options.rows
-    names = dict.fromkeys(each.name for each in ENTRIES)
+    names = {name: None for each in ENTRIES for name in _names_of(each)}
     if unknown := sorted(set(kept or ()) - set(names)):
         raise SystemExit(f"there is no row {', '.join(unknown)}: name some of {', '.join(names)}")
-    return tuple(each for each in ENTRIES if not kept or each.kind is Kind.eager or each.name in kept)
+    return tuple(e for e in ENTRIES if not kept or e.kind is Kind.eager or _names_of(e) & set(kept))
+
+
+def _names_of(entry: Entry) -> set[str]:
+    """``inductor`` is torch's and ours; as the table says it, ``torch inductor`` is torch's."""
+    return {entry.name, Row(name=entry.name, kind=entry.kind, status=Status.ok).key}
 
 
 def _stages(models: Sequence[str]) -> dict[str, dict[str, dict[str, float]]]:

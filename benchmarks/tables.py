@@ -30,8 +30,8 @@ def write_results(out: Path, page: str, data: bytes) -> None:
 
 def markdown(report: Report, stages: Stages, command: str) -> str:
     """The page."""
-    sections = [_head(report, command), _ratios(report), _calls(report), _first_calls(report), _memory(report)]
-    sections += [_errors(report), _placement(report)]
+    sections = [_head(report, command), _ratios(report), _calls(report), _processor(report), _first_calls(report)]
+    sections += [_memory(report), _errors(report), _placement(report)]
     if stages:
         sections.append(_stages(stages))
     sections.append(_problems(report))
@@ -112,6 +112,15 @@ def _calls(report: Report) -> str:
         return "-" if row.times is None else f"{row.times.median * 1e3:.1f}"
 
     return _grid("Milliseconds a call, median", report, value)
+
+
+def _processor(report: Report) -> str:
+    """What a busy machine changes less than the milliseconds on the clock."""
+
+    def value(row: Row) -> str:
+        return "-" if row.times is None else f"{row.times.cpu * 1e3:.1f}"
+
+    return _grid("Processor milliseconds a call, all threads, mean", report, value)
 
 
 def _first_calls(report: Report) -> str:

@@ -28,6 +28,7 @@ __all__ = [
     "frozen_onnxrt",
     "frozen_watched_onnxrt",
     "fx_graph",
+    "inductor_freezing",
     "no_op",
     "openvino_torch",
     "openvino_torch_aot",
@@ -37,6 +38,12 @@ __all__ = [
 ]
 
 Call = Callable[..., Any]
+
+
+def inductor_freezing(model: Model) -> Call:
+    """Inductor with weights taken for constants, folded and packed by oneDNN: changes of them are not seen."""
+    torch._inductor.config.freezing = True
+    return torch.compile(model.module)
 
 
 def openvino_torch(model: Model) -> Call:
