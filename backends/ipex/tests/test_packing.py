@@ -12,7 +12,7 @@ import torch
 
 from fairlead import interpret
 from fairlead.ir import Builder, Graph, Role, Value, to_text
-from fairlead_ipex import IpexOptions, backend
+from fairlead_ipex import IpexOptions, _products, backend
 from fairlead_ipex._executable import IpexExecutable
 from fairlead_ipex._gelu import recognize_gelu
 
@@ -110,6 +110,26 @@ def test_weights_that_are_turned_are_packed_as_well() -> None:
     run = compiled(b.graph(), constants)
     assert sum(name.startswith(PACKED) for name in ops(run)) == 2
     check(run, b.graph(), [torch.randn(2, 32, 256), *constants.values()], 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "maker"), [(2, 768, "linear_by_convolution"), (3, 256, "_mkl_linear"), (1, 768, "aten.linear")]
+)
+def test_with_avx2_alone_large_weights_are_those_of_a_convolution(
+    rows: int, columns: int, maker: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_products, "has_avx2_alone", lambda: True)
+    b = Builder()
+    x, other = b.input(f"f32[{rows}, 1, {columns}]"), b.input(f"f32[{rows}, 1, 768]")
+    w, bias = weights(b, f"f32[768, {columns}]", "f32[768]")
+    b.output(b.op("aten.add.Tensor", b.op("aten.linear.default", x, w, bias), other))
+    b.output(b.op("aten.silu.default", b.op("aten.linear.default", other, *weights(b, "f32[768, 768]", "f32[768]"))))
+    graph = b.graph()
+    numbers = [numbers_of(f"f32{list(i.value.tensor.shape)}") for i in graph.inputs]
+    numbers[:2] = torch.randn(columns, 1, rows).permute(2, 1, 0), torch.randn(1, 1, 768).expand(rows, 1, 768)
+    run = compiled(graph, dict(enumerate(numbers[2:], start=2)))
+    assert maker in ops(run)[0]
+    check(run, graph, numbers, 1e-6)
 
 
 ACTIVATIONS = [
@@ -233,6 +253,57 @@ def test_small_convolutions_are_left_to_torch() -> None:
     x, w = b.input("f32[1, 3, 8, 8]"), *weights(b, "f32[8, 3, 3, 3]")
     b.output(b.op("aten.convolution.default", x, w, None, (1, 1), (1, 1), (1, 1), False, (0, 0), 1))
     assert not is_packed(compiled(b.graph(), {1: torch.randn(8, 3, 3, 3)}))
+
+
+PADS = {
+    "alike": ([1, 1, 2, 2], True),
+    "none": ([0, 0, 0, 0], True),
+    "one sided": ([0, 1, 0, 1], False),
+}
+
+
+@pytest.mark.parametrize("pads", PADS)
+def test_a_convolution_pads_by_itself_what_is_padded_alike(pads: str) -> None:
+    graph = padded_net(PADS[pads][0])
+    numbers = [torch.randn(2, 16, 30, 31), torch.randn(16, 16, 3, 3)]
+    run = compiled(graph, {1: numbers[1]})
+    assert is_packed(run)
+    assert ("aten.constant_pad_nd.default" not in ops(run)) is PADS[pads][1]
+    check(run, graph, numbers, 1e-6)
+
+
+def test_zeros_are_multiplied_by_weights_that_are_infinite() -> None:
+    graph = padded_net(PADS["alike"][0])
+    weight = torch.randn(16, 16, 3, 3)
+    weight[0, 0, 0, 0] = math.inf
+    run = compiled(graph, {1: weight})
+    x = torch.ones(2, 16, 30, 31)
+    (expected,) = interpret.run(graph, [x, weight])
+    assert expected.isnan().any()
+    assert run([x])[0].isnan().equal(expected.isnan())
+
+
+def padded_net(pads: list[int]) -> Graph:
+    b = Builder()
+    x, w = b.input("f32[2, 16, 30, 31]"), *weights(b, "f32[16, 16, 3, 3]")
+    one, zero = (1, 1), (0, 0)
+    padded = b.op("aten.constant_pad_nd.default", x, pads, 0)
+    b.output(b.op("aten.convolution.default", padded, w, None, one, one, one, False, zero, 1))
+    return b.graph()
+
+
+def test_a_small_convolution_takes_its_batch_norm() -> None:
+    types = "f32[1, 3, 8, 8]", "f32[8, 3, 3, 3]", *["f32[8]"] * 4
+    b = Builder()
+    x, (w, *norm) = b.input(types[0]), weights(b, *types[1:])
+    y = b.op("aten.convolution.default", x, w, None, (1, 1), (1, 1), (1, 1), False, (0, 0), 1)
+    b.output(b.ops("aten._native_batch_norm_legit_no_training.default", y, *norm, 0.1, 1e-5)[0])
+    numbers = [numbers_of(t) for t in types]
+    numbers[-1] = numbers[-1].abs() + 0.5
+    run = compiled(b.graph(), dict(enumerate(numbers[1:], start=1)))
+    assert is_packed(run)
+    assert not any("batch_norm" in name for name in ops(run))
+    check(run, b.graph(), numbers, 2e-6)
 
 
 def test_a_nan_in_an_image_reaches_the_result() -> None:

@@ -21,7 +21,8 @@ _ops = torch.ops.mkldnn
 _BATCH_NORM = "aten._native_batch_norm_legit_no_training.default"
 
 _LEAST_WORK = {DType.f32: 1_000_000, DType.bf16: 100_000}
-"""oneDNN's op takes 30 microseconds more than torch's own to start; so many multiplications pay for that."""
+"""oneDNN's op takes 30 microseconds more than torch's own to start; so many multiplications pay for that, or a batch
+norm that is no op of its own any more."""
 
 _IMAGE = 4
 """The dimensions of a batch of images."""
@@ -53,25 +54,48 @@ class _Convolution(NamedTuple):
 def pack_convolutions(draft: Draft, *, finite: bool) -> None:
     """Before: a module with ``aten.convolution``. After: those with known weights are oneDNN's, where it is faster."""
     for node in list(draft.graph.nodes):
-        if (found := _convolution(draft, node)) is not None:
-            _pack(draft, node, _folded(draft, node, found), finite)
+        if (found := _convolution(draft, node)) is None:
+            continue
+        made = _folded(draft, node, found)
+        if made is not found or _is_worth_it(node, found):
+            _pack(draft, node, made, finite)
 
 
 def _convolution(draft: Draft, node: fx.Node) -> _Convolution | None:
-    """The convolution that a node is, where its weights are known and oneDNN's kernel is worth it."""
+    """The convolution that a node is, where its weights are known and oneDNN has a kernel for it."""
     if op_of(node) != "aten.convolution.default":
         return None
     args: Any = node.args
     x, weight, bias, *geometry = args
-    w, b, given, result = draft.value(weight), draft.value(bias), type_of(x), type_of(node)
-    if w is None or given is None or result is None or (bias is not None and b is None):
+    w, b, given = draft.value(weight), draft.value(bias), type_of(x)
+    if w is None or given is None or (bias is not None and b is None):
         return None
     if not packable(given.dtype) or len(given.shape) != w.dim() or 0 in w.shape:
         return None
     found = _Convolution(x, w, b, *geometry)
     if found.transposed and (w.dim() != _IMAGE or found.groups != 1):
         return None
-    return found if _work(found, given, result) >= _LEAST_WORK[given.dtype] else None
+    return _padded(found)
+
+
+def _padded(found: _Convolution) -> _Convolution:
+    """The convolution that pads by itself what was padded with as many zeros on both sides, or with none."""
+    if op_of(found.x) != "aten.constant_pad_nd.default" or found.transposed or not bool(found.weight.isfinite().all()):
+        return found
+    args: Any = found.x.args
+    x, sizes, number = args
+    before, after = sizes[::2], sizes[1::2]
+    if number != 0 or before != after or len(before) > len(found.padding):
+        return found
+    if not all(isinstance(n, int) and n >= 0 for n in before):
+        return found
+    added = [0] * (len(found.padding) - len(before)) + [*reversed(before)]
+    return found._replace(x=x, padding=[a + b for a, b in zip(found.padding, added, strict=True)])
+
+
+def _is_worth_it(node: fx.Node, found: _Convolution) -> bool:
+    given, result = type_of(found.x), type_of(node)
+    return given is not None and result is not None and _work(found, given, result) >= _LEAST_WORK[given.dtype]
 
 
 def _work(found: _Convolution, given: TensorType, result: TensorType) -> float:

@@ -8,6 +8,7 @@ import torch
 from torch import fx
 
 from fairlead_ipex._draft import op_of, type_of
+from fairlead_ipex._products import linear_by_convolution
 
 __all__ = ["reuse_memory"]
 
@@ -29,6 +30,8 @@ def reuse_memory(graph: fx.Graph) -> None:
 
 
 def _is_product(node: fx.Node) -> bool:
+    if node.target is linear_by_convolution:
+        return True
     return isinstance(node.target, torch._ops.OpOverload) and node.target.namespace in _PRODUCTS
 
 

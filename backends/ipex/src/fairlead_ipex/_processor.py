@@ -1,4 +1,4 @@
-"""Whose processor this is: MKL's products are the fastest on Intel's, oneDNN's on others."""
+"""Which processor this is: what multiplies the fastest depends on its maker and its instructions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import functools
 import platform
 from pathlib import Path
 
-__all__ = ["is_intel"]
+__all__ = ["has_avx2_alone", "is_intel"]
 
 
 @functools.cache
@@ -17,3 +17,11 @@ def is_intel() -> bool:
     except OSError:  # not on Linux
         text = platform.processor()
     return "GenuineIntel" in text
+
+
+@functools.cache
+def has_avx2_alone() -> bool:
+    """Whether it is another maker's, with AVX2 and without AVX-512."""
+    import torch
+
+    return not is_intel() and torch.backends.cpu.get_cpu_capability() == "AVX2"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -12,15 +13,22 @@ from fairlead.ir import DType, TensorType
 from fairlead_ipex._draft import Draft, op_of, type_of
 from fairlead_ipex._options import IpexOptions
 from fairlead_ipex._post_ops import Chain, chain_of
-from fairlead_ipex._processor import is_intel
+from fairlead_ipex._processor import has_avx2_alone, is_intel
 from fairlead_ipex._weight_only import Quantized, quantized
 
-__all__ = ["pack_products", "packable"]
+__all__ = ["linear_by_convolution", "pack_products", "packable"]
 
 _ops = torch.ops.mkldnn
 
 _LEAST_ROWS = 4
 """Fewer rows read each weight once: packing saves nothing, and torch multiplies a matrix and a vector faster."""
+
+_LEAST_ROWS_AVX2 = 2
+"""The same of processors with AVX2 alone, where packed weights are read once and torch's own are not."""
+
+_BEYOND_THE_CACHE = 2**19
+"""So many weights do not stay in the second cache while rows go by: oneDNN's convolution reads them in better order
+than its product of matrices and than MKL, with AVX2 alone."""
 
 _MOST_ROWS_MKL = 512
 """With more rows the time that MKL needs to pack is little beside that of the product."""
@@ -61,8 +69,10 @@ def pack_products(draft: Draft, options: IpexOptions) -> None:
         small = None if options.weights == "same" else quantized(product.weight, options.weights)
         if small is not None:
             _in_few_bits(draft, node, product, small)
-        elif product.rows is not None and product.rows < _LEAST_ROWS:
+        elif product.rows is not None and product.rows < (_LEAST_ROWS_AVX2 if has_avx2_alone() else _LEAST_ROWS):
             continue
+        elif _convolution_is_faster(product, options):
+            _by_convolution(draft, node, product, options)
         elif _mkl_is_faster(product, options):
             _by_mkl(draft, node, product)
         elif product.work >= _LEAST_WORK[product.dtype]:
@@ -102,13 +112,19 @@ def _rows(given: TensorType) -> int | None:
     return math.prod(sizes) if len(sizes) == len(given.shape) - 1 else None
 
 
+def _convolution_is_faster(product: _Product, options: IpexOptions) -> bool:
+    if options.products != "auto" or not has_avx2_alone():
+        return False
+    return product.dtype is DType.f32 and product.rows is not None and product.weight.numel() >= _BEYOND_THE_CACHE
+
+
 def _mkl_is_faster(product: _Product, options: IpexOptions) -> bool:
     """MKL packs for a number of rows, of which there have to be few enough that packing counts."""
     if options.products == "onednn" or product.dtype is not DType.f32 or product.rows is None:
         return False
     if product.rows > _MOST_ROWS_MKL or not torch.backends.mkl.is_available():  # type: ignore[no-untyped-call]
         return False
-    return options.products == "mkl" or is_intel()
+    return options.products == "mkl" or is_intel() or has_avx2_alone()
 
 
 def _by_mkl(draft: Draft, node: fx.Node, product: _Product) -> None:
@@ -141,6 +157,41 @@ def _by_onednn(draft: Draft, node: fx.Node, product: _Product, options: IpexOpti
     packed = _ops._reorder_linear_weight(product.weight.contiguous(), product.rows)
     with draft.graph.inserting_before(chain.last):
         _replace(chain.last, _call(draft, product, packed, chain))
+
+
+def _by_convolution(draft: Draft, node: fx.Node, product: _Product, options: IpexOptions) -> None:
+    chain = chain_of(node, finite=options.finite)
+    window = product.weight[:, :, None, None].contiguous()
+    size = [1, product.weight.shape[1], product.rows, 1]
+    packed = _ops._reorder_convolution_weight(window, [0, 0], [1, 1], [1, 1], 1, size)
+    with draft.graph.inserting_before(chain.last):
+        args = (product.x, chain.other, draft.hold(packed), _held(draft, product.bias), *chain.unary)
+        _replace(chain.last, draft.graph.call_function(linear_by_convolution, (*args, chain.binary)))
+
+
+def linear_by_convolution(
+    x: torch.Tensor,
+    other: torch.Tensor | None,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None,
+    name: str,
+    numbers: Sequence[float],
+    algorithm: str,
+    binary: str,
+) -> torch.Tensor:
+    """A linear layer as the convolution of an image, one place for each row, by a window of one place."""
+    image, geometry = _as_image(x), ((0, 0), (1, 1), (1, 1), 1)
+    if other is None:
+        made = _ops._convolution_pointwise(image, weight, bias, *geometry, name, numbers, algorithm)
+    else:
+        beside = _as_image(other)
+        made = _ops._convolution_pointwise.binary(image, beside, weight, bias, *geometry, binary, 1.0, None, [], None)
+    rows: torch.Tensor = made.permute(0, 2, 3, 1)
+    return rows.reshape(*x.shape[:-1], weight.shape[0])
+
+
+def _as_image(x: torch.Tensor) -> torch.Tensor:
+    return x.contiguous().view(1, -1, 1, x.shape[-1]).permute(0, 3, 1, 2)
 
 
 def _call(draft: Draft, product: _Product, packed: torch.Tensor, chain: Chain) -> fx.Node:
