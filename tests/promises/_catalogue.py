@@ -19,7 +19,6 @@ class Promise(msgspec.Struct, frozen=True):
     """A promise in words, and the function that a `Through` is given to.
 
     ``declined``: the backends that do not take all of it on the CPU, each with a pattern that its reasons match.
-    ``varies``: those that take it on some processors only: the pattern on this one, or None where it works here.
     ``device``: the only type of device that it is about, or none.
     """
 
@@ -27,16 +26,11 @@ class Promise(msgspec.Struct, frozen=True):
     text: str
     check: Check
     declined: Mapping[str, str] = {}
-    varies: Mapping[str, str | None] = {}
     device: str = ""
 
     @property
     def name(self) -> str:
         return self.check.__name__
-
-    def reason(self, backend: str) -> str | None:
-        """The pattern that the reasons of a backend match here; None where it takes all of it."""
-        return self.declined.get(backend) or self.varies.get(backend)
 
 
 class Section:
@@ -47,15 +41,10 @@ class Section:
         self.promises: list[Promise] = []
 
     def __call__(
-        self,
-        text: str,
-        *,
-        declined: Mapping[str, str] | None = None,
-        varies: Mapping[str, str | None] | None = None,
-        device: str = "",
+        self, text: str, *, declined: Mapping[str, str] | None = None, device: str = ""
     ) -> Callable[[Check], Check]:
         def add(check: Check) -> Check:
-            self.promises.append(Promise(self.title, text, check, declined or {}, varies or {}, device))
+            self.promises.append(Promise(self.title, text, check, declined or {}, device))
             return check
 
         return add

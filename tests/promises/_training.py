@@ -21,18 +21,6 @@ UNTRAINED = {"ipex": "nothing is packed", "tvm": "slower than eager here"}
 """Backends that leave products in training to others."""
 
 
-def _halves() -> dict[str, str | None]:
-    try:
-        from fairlead_openvino._limits import CUTS_BFLOAT16, rounds_bfloat16
-    except ImportError:
-        return {"openvino": None}
-    return {"openvino": None if rounds_bfloat16() else CUTS_BFLOAT16}
-
-
-HALVES = _halves()
-"""Backends that take bfloat16 on some processors, with the reason where this is none of them."""
-
-
 def learn(call: Callable[..., Tensor], model: nn.Module, x: Tensor) -> list[Tensor | None]:
     """The gradients of the input and of the parameters."""
     given = x.clone().requires_grad_()
@@ -168,7 +156,7 @@ def checkpointed(through: Through) -> None:
     assert sum(n.op == "aten.tanh.default" for n in through.graphs[1].nodes) == 1, "computed again in the backward"
 
 
-@promise("Autocast around a program, in training", declined=UNTRAINED, varies=HALVES)
+@promise("Autocast around a program, in training", declined=UNTRAINED)
 def autocast(through: Through) -> None:
     net = through.net()
     x = through.randn(3, 4)
@@ -179,7 +167,7 @@ def autocast(through: Through) -> None:
     assert through.kinds == ["forward", "backward"]
 
 
-@promise("Autocast in a program", declined={"tvm": "products of halves are torch's"}, varies=HALVES)
+@promise("Autocast in a program", declined={"tvm": "products of halves are torch's"})
 def autocast_inside(through: Through) -> None:
     net = through.net()
 

@@ -35,7 +35,7 @@ def test_it_holds(promise: Promise, backend: str) -> None:
     if outcome.state is State.not_run:
         assert promise.device == "cuda" or backend in ("cudagraphs", "tensorrt")
         return
-    expected = promise.reason(backend)
+    expected = promise.declined.get(backend)
     if expected is None:
         assert outcome.state is State.works, outcome
     else:
@@ -49,7 +49,7 @@ def test_it_holds(promise: Promise, backend: str) -> None:
 def test_it_holds_on_a_device(promise: Promise, backend: str) -> None:
     outcome = hold(promise, backend, "cuda")
     if backend != "openxla":
-        assert outcome.state in (State.works, State.not_run) or promise.reason(backend) is not None, outcome
+        assert outcome.state in (State.works, State.not_run) or promise.declined.get(backend) is not None, outcome
 
 
 def test_the_page_has_every_promise_on_every_backend() -> None:
@@ -64,5 +64,5 @@ def test_the_page_says_what_the_tests_expect() -> None:
     found = cells((REPOSITORY / PAGE).read_text("utf-8"))
     for promise in PROMISES:
         for backend, cell in found[promise.text].items():
-            if not cell.startswith(State.not_run) and backend not in promise.varies:
+            if not cell.startswith(State.not_run):
                 assert cell.startswith(State.works) == (backend not in promise.declined), (promise.text, backend)

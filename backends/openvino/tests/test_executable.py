@@ -5,12 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import msgspec
 import pytest
 import torch
 
 from fairlead.backend import Executable
-from fairlead.ir import DType, Graph, Input, Kind, Node, Output, Symbol, TensorType, Value
-from fairlead_openvino import backend
+from fairlead.ir import DType, Graph, Input, Kind, Node, Output, Symbol, TensorType, Token, Value
+from fairlead_openvino import _compiled, backend
+from fairlead_openvino._target import TARGET
 
 
 def tensor(id_: int, *shape: int | str, dtype: DType = DType.f32) -> Value:
@@ -134,6 +136,27 @@ def test_the_magnitude_of_what_is_constant_is_taken() -> None:
     ]
     run = backend.compile(graph([x], nodes, out), backend.options_type(), {})
     assert run([torch.zeros(3, dtype=torch.int64)])[0].tolist() == [2, 1, 0]
+
+
+@pytest.mark.parametrize("cuts", [frozenset({DType.bf16}), None])
+def test_a_number_becomes_the_nearest_of_bfloat16(
+    cuts: frozenset[DType] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By what is written for processors that drop its digits, and by what this one is given."""
+    if cuts is not None:
+        monkeypatch.setattr(_compiled, "target_here", lambda: msgspec.structs.replace(TARGET, cuts=cuts))
+    x, out = tensor(0, "n"), tensor(1, "n", dtype=DType.bf16)
+    node = Node("aten._to_copy.default", (x, Token("dtype", DType.bf16), *[None] * 3, False, None), (out,))
+    run = backend.compile(graph([x], [node], out, symbols=(Symbol("n", 1, None, (0, 0)),)), backend.options_type(), {})
+    generator = torch.Generator().manual_seed(0)
+    places = torch.randint(-(2**15), 2**15, (50_000,), generator=generator, dtype=torch.int32) << 16
+    given = torch.stack([places + low for low in (0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF)]).flatten().view(torch.float32)
+    given = given[(given.abs() >= torch.finfo(torch.float32).tiny) | given.isnan() | (given == 0)]
+    (found,) = run([given])
+    expected = given.bfloat16()
+    assert torch.equal(found.isnan(), expected.isnan())
+    same = found.view(torch.int16) == expected.view(torch.int16)
+    assert given[~(same | expected.isnan())].tolist() == []
 
 
 def test_residual_products_do_not_end_the_process_on_one_thread() -> None:

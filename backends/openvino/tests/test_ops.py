@@ -6,7 +6,6 @@ import pytest
 
 from fairlead_onnx.testing import check, op_cases
 from fairlead_openvino import backend
-from fairlead_openvino._limits import CUTS_BFLOAT16, rounds_bfloat16
 
 REASONS = {
     "OpenVINO computes the gradient of a convolution slower than torch",
@@ -22,7 +21,6 @@ REASONS = {
     "a matrix product of an empty operand",
     "an output padding that is not below the stride",
     "average pooling in ceil mode with a last window that is cut off",
-    *(() if rounds_bfloat16() else (CUTS_BFLOAT16,)),
 }
 """Why a case may be declined."""
 

@@ -30,7 +30,7 @@ from fairlead_onnx._call import Call
 from fairlead_onnx._file import ModelFile
 from fairlead_onnx._rules import RULES
 from fairlead_onnx._target import Target
-from fairlead_onnx._writer import ONNX_DTYPES, Declined, Ref, Writer, computed
+from fairlead_onnx._writer import Declined, Ref, Writer, computed
 
 if TYPE_CHECKING:
     import onnx_ir
@@ -167,9 +167,7 @@ def _nothing(writer: Writer, value: Value) -> Ref:
 def _output(writer: Writer, value: Value, ref: Ref, index: int) -> Ref:
     """A name of its own for each output, in the element type that it is stored in."""
     dtype = value.tensor.dtype
-    if ref.dtype is not dtype:
-        ref = writer.op("Cast", ref, dtype=dtype, to=ONNX_DTYPES[dtype])
-    return writer.rename(ref, f"out{index}")
+    return writer.rename(writer.cast(ref, dtype), f"out{index}")
 
 
 def _results(graph: Graph) -> Iterator[Value]:

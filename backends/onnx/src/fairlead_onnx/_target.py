@@ -32,7 +32,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     a -0 of the operand that is taken where the condition holds. ``sums_serially``: it adds many terms one after the
     other. ``avoided``: ONNX ops that it gets wrong, and that are written in others. ``coarse``: ONNX
     ops whose results are lost where they are very small or very large. ``readable``: element types that it takes as
-    inputs only, to convert them at once.
+    inputs only, to convert them at once. ``cuts``: half types to which its conversion drops digits, or makes a number
+    of a NaN, where torch rounds: their rounding is written in f32.
     """
 
     name: str
@@ -50,3 +51,4 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     sums_serially: bool = False
     coarse: frozenset[str] = frozenset()
     readable: frozenset[DType] = frozenset()
+    cuts: frozenset[DType] = frozenset()

@@ -219,15 +219,22 @@ class Writer:
             ref.dtype.is_floating and dtype is DType.u8
         ):  # torch goes through a wide integer, so that negative numbers wrap
             ref = self.cast(ref, DType.i64)
+        if dtype in self.target.cuts and not self._is_half(ref, dtype):
+            ref = _nearest(self, self.cast(ref, DType.f32))
         return self.op("Cast", ref, dtype=dtype, to=ONNX_DTYPES[dtype])
 
     def rounded(self, ref: Ref, dtype: DType) -> Ref:
         """A value computed in f32, rounded to the half type ``dtype`` that it stands for."""
         if computed(dtype) is dtype:
             return ref
-        return self.op(
-            "Cast", self.op("Cast", ref, dtype=dtype, to=ONNX_DTYPES[dtype]), dtype=DType.f32, to=ONNX_DTYPES[DType.f32]
-        )
+        if dtype in self.target.cuts:
+            return ref if self._is_half(ref, dtype) else _nearest(self, ref)
+        return self.op("Cast", self.cast(ref, dtype), dtype=DType.f32, to=ONNX_DTYPES[DType.f32])
+
+    def _is_half(self, ref: Ref, dtype: DType) -> bool:
+        """Whether a tensor in f32 is one of a half type, widened."""
+        half = self._halves.get(ref.name)
+        return half is not None and half.dtype is dtype
 
     def symbol(self, name: str) -> Ref:
         """The value of a symbol of the IR, as a 1-D tensor of one element."""
@@ -306,6 +313,34 @@ _WIDER: dict[DType, tuple[DType, ...]] = {
 
 _UNSIGNED = frozenset({"Abs", "Exp", "Sigmoid", "Softmax"})
 """Ops whose results have no -0."""
+
+
+_MANY = 2.0**64
+"""From here on a number is scaled down, so that nothing of `_nearest` overflows."""
+
+
+def _nearest(w: Writer, x: Ref) -> Ref:
+    """A tensor of f32, rounded to the nearest of bfloat16 and to the even one of two: ``(x + m) - m``.
+
+    The last bit of ``m``, which is one and a half powers of two, is the last that bfloat16 keeps of x. The unit in the
+    first place of x, a power of two, is Algorithm 3.5 of Rump, Ogita and Oishi, Accurate Floating-Point Summation; the
+    Max in it keeps compilers from fusing the product with the difference, which would not round it.
+    """
+
+    def number(value: float) -> Ref:
+        return w.number(value, DType.f32)
+
+    size = w.op("Max", x, w.same("Neg", x))
+    many = w.same("Less", number(_MANY), size, result=DType.bool)
+    scale, back = w.select(many, number(1 / _MANY), number(1.0)), w.select(many, number(_MANY), number(1.0))
+    large = w.same("Mul", w.same("Mul", size, scale), number(2.0**23 + 1))
+    less = w.op("Max", w.same("Mul", large, number(1 - 2.0**-24)), number(0.0))
+    unit = w.op("Max", w.same("Sub", large, less), number(2.0**-126))
+    m = w.same("Mul", unit, number(1.5 * 2**16))
+    near = w.same("Mul", w.same("Sub", w.same("Add", w.same("Mul", x, scale), m), m), back)
+    finite = w.same("LessOrEqual", size, number((2 - 2.0**-23) * 2.0**127), result=DType.bool)
+    rest = w.select(w.op("IsNaN", x, dtype=DType.bool), number(math.nan), x)
+    return w.select(finite, near, rest)
 
 
 def _bits(value: Number) -> object:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from fairlead.backend import API_VERSION, Capabilities, Executable, Options, Precision, Probe, Support
-from fairlead.ir import Graph, Node
+from fairlead.ir import DType, Graph, Node
 from fairlead_openvino._options import OpenVINOOptions
 
 if TYPE_CHECKING:
@@ -70,8 +70,12 @@ class OpenVINOBackend:
     def load(
         self, data: bytes, graph: Graph, options: OpenVINOOptions, constants: Mapping[int, torch.Tensor], /
     ) -> Executable:
-        """The executable of a graph that was lowered before."""
+        """The executable of a graph that was lowered before, where that is what it would be lowered to here."""
         from fairlead_onnx import ModelFile
         from fairlead_openvino._executable import ModelExecutable
+        from fairlead_openvino._target import cuts_bfloat16
 
+        has_halves = any(r is not None and r.tensor.dtype is DType.bf16 for node in graph.nodes for r in node.results)
+        if has_halves and cuts_bfloat16():
+            return ModelExecutable(graph, options, constants)
         return ModelExecutable(graph, options, constants, ModelFile.from_bytes(data))

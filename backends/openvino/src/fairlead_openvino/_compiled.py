@@ -18,7 +18,7 @@ from fairlead_onnx import ModelFile, lower
 from fairlead_openvino._options import OpenVINOOptions
 from fairlead_openvino._ranges import largest, largest_that_fits
 from fairlead_openvino._snippets import crashes_tokenizer
-from fairlead_openvino._target import TARGET
+from fairlead_openvino._target import target_here
 
 __all__ = ["Compiled", "compile_file", "evaluable", "model_file", "ov_tensor"]
 
@@ -44,7 +44,7 @@ def _core() -> openvino.Core:
 
 def model_file(graph: Graph) -> ModelFile:
     """The graph lowered for OpenVINO."""
-    return lower(graph, target=TARGET).file()
+    return lower(graph, target=target_here()).file()
 
 
 def compile_file(

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-
-import numpy
-
 from fairlead.ir import DType, Node, TensorType, Value
 
 __all__ = ["refusal"]
@@ -40,7 +36,7 @@ _COUNTING = frozenset({"aten.sum.dim_IntList", "aten.sum.default", "aten.cumsum.
 
 def refusal(node: Node) -> str | None:
     """Why OpenVINO would compute this node wrongly, or None."""
-    return _wide_integers(node) or _unstable_sort(node) or _ragged_gather(node) or _cut_off(node)
+    return _wide_integers(node) or _unstable_sort(node) or _ragged_gather(node)
 
 
 def _wide_integers(node: Node) -> str | None:
@@ -78,26 +74,6 @@ def _ragged_gather(node: Node) -> str | None:
     if any(a != b for i, (a, b) in pairs if i != dim % rank):
         return "OpenVINO's GatherElements needs an index as large as the operand in every other dimension"
     return None
-
-
-def _cut_off(node: Node) -> str | None:
-    halves = any(r is not None and _dtype(r) is DType.bf16 for r in node.results)
-    return CUTS_BFLOAT16 if halves and not rounds_bfloat16() else None
-
-
-CUTS_BFLOAT16 = "OpenVINO cuts numbers off for bfloat16 on this processor, and torch rounds them"
-
-
-@functools.cache
-def rounds_bfloat16() -> bool:
-    """Whether a number of float32 becomes the nearest of bfloat16; with AVX2 alone, OpenVINO dropped digits."""
-    import openvino
-    from openvino import opset13
-
-    x = opset13.parameter([1], openvino.Type.f32)
-    model = openvino.Model([opset13.convert(x, openvino.Type.bf16)], [x])
-    (made,) = openvino.Core().compile_model(model, "CPU")([numpy.array([1.0 + 2**-8 + 2**-9], numpy.float32)]).values()
-    return int(made.view(numpy.uint16)[0]) == 0x3F81
 
 
 def _dtype(arg: object) -> DType | None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+
+import msgspec
+
 from fairlead.ir import DType
 from fairlead_onnx import Target
 
-__all__ = ["TARGET"]
+__all__ = ["TARGET", "cuts_bfloat16", "target_here"]
 
 _SINGLE = frozenset({DType.f32})
 _WORDS = frozenset({DType.i32, DType.i64})
@@ -47,3 +51,21 @@ TARGET = Target(
     coarse=frozenset({"Softplus", "Exp"}),
 )
 """The CPU plugin. It has no f64: it would compute it in f32."""
+
+
+def target_here() -> Target:
+    """`TARGET`, on this processor."""
+    return msgspec.structs.replace(TARGET, cuts=frozenset({DType.bf16})) if cuts_bfloat16() else TARGET
+
+
+@functools.cache
+def cuts_bfloat16() -> bool:
+    """Whether a number of float32 becomes another than the nearest of bfloat16; with AVX2 alone, digits are dropped."""
+    import numpy
+    import openvino
+    from openvino import opset13
+
+    x = opset13.parameter([1], openvino.Type.f32)
+    model = openvino.Model([opset13.convert(x, openvino.Type.bf16)], [x])
+    (made,) = openvino.Core().compile_model(model, "CPU")([numpy.array([1.0 + 2**-8 + 2**-9], numpy.float32)]).values()
+    return int(made.view(numpy.uint16)[0]) != 0x3F81
