@@ -169,6 +169,8 @@ def bitwise_not(c: Call) -> Ref:
 def to_copy(c: Call) -> Ref:
     source = c.args[0]
     assert isinstance(source, Value)
+    if c.out.dtype in c.writer.target.cuts and not source.tensor.dtype.is_floating:
+        return c.writer.widen(c.writer.cast(c.tensor(0), c.out.dtype))
     out = c.exact(0, c.dtype) if not c.dtype.is_floating else c.tensor(0, c.dtype)
     return c.writer.rounded(out, c.out.dtype)
 

@@ -23,6 +23,7 @@ from fairlead_onnx import (  # noqa: F401 - each enters its rules
     _matmul,
     _norms,
     _pooling,
+    _quantised,
     _reductions,
     _views,
 )

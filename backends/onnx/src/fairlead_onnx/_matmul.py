@@ -5,8 +5,9 @@ from __future__ import annotations
 from fairlead.ir import DType, TensorType
 from fairlead.ir.dims import product
 from fairlead_onnx._call import Call
+from fairlead_onnx._quantised import dequantize
 from fairlead_onnx._rules import rule
-from fairlead_onnx._writer import CONTRIB, Declined, Ref, Writer
+from fairlead_onnx._writer import CONTRIB, Declined, Quantised, Ref, Writer
 
 __all__ = ["matmul"]
 
@@ -70,12 +71,36 @@ def linear(c: Call) -> Ref:
         out = w.same("MatMul", x, w.op("Transpose", weight, perm=(1, 0)))
         return out if bias is None else w.same("Add", out, bias)
     shape = c.type(0).shape
+    if (whole := _linear_of_bytes(c, x, weight, bias)) is not None:
+        return whole
     if bias is None and len(shape) > 2:
         return matmul(w, x, weight, tb=True, rank=len(shape))
     flat = x if len(shape) == 2 else w.reshape(x, (product(shape[:-1]), shape[-1]))
     wide = w.kernel_dtype("Gemm", x.dtype)
     operands = [w.cast(r, wide) for r in (flat, weight, *([bias] if bias is not None else []))]
     out = w.cast(w.op("Gemm", *operands, transB=1), x.dtype)
+    return out if len(shape) == 2 else w.reshape(out, c.out.shape)
+
+
+def _linear_of_bytes(c: Call, x: Ref, weight: Ref, bias: Ref | None) -> Ref | None:
+    """The product of quantised operands, as ONNX Runtime fuses it: each operand of Gemm is dequantised in front of it.
+
+    The bias is a 32-bit integer in units of both scales together. None for operands that are not quantised so.
+    """
+    w, shape = c.writer, c.type(0).shape
+    a, b = w.quantised.get(x.name), w.quantised.get(weight.name)
+    if a is None or b is None or a.axis is not None or b.axis not in (None, 0):
+        return None
+    flat = x
+    if len(shape) != 2:
+        flat = dequantize(w, a._replace(values=w.reshape(a.values, (product(shape[:-1]), shape[-1]))))
+    operands = [flat, weight]
+    if bias is not None:
+        unit = w.same("Mul", a.scale, b.scale)
+        steps = w.cast(w.same("Round", w.same("Div", bias, unit)), DType.i32)
+        zero = None
+        operands.append(dequantize(w, Quantised(steps, unit, zero, b.axis)))
+    out = w.op("Gemm", *operands, transB=1)
     return out if len(shape) == 2 else w.reshape(out, c.out.shape)
 
 

@@ -34,6 +34,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     ops whose results are lost where they are very small or very large. ``readable``: element types that it takes as
     inputs only, to convert them at once. ``cuts``: half types to which its conversion drops digits, or makes a number
     of a NaN, where torch rounds: their rounding is written in f32.
+    ``saturates``: it adds two products of an unsigned and a signed byte in 16 bits, which are too few: signed bytes
+    that stand for quantised numbers are written as unsigned ones.
     """
 
     name: str
@@ -52,3 +54,4 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     coarse: frozenset[str] = frozenset()
     readable: frozenset[DType] = frozenset()
     cuts: frozenset[DType] = frozenset()
+    saturates: bool = False

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 from fairlead.ir import Dim, DType
 from fairlead_onnx._target import ARITHMETIC, Target
 
-__all__ = ["CONTRIB", "Declined", "Ref", "Step", "Writer", "computed"]
+__all__ = ["CONTRIB", "Declined", "Quantised", "Ref", "Step", "Writer", "computed"]
 
 CONTRIB = "com.microsoft"
 
@@ -38,6 +38,15 @@ class Step(NamedTuple):
     outputs: tuple[str, ...]
 
 
+class Quantised(NamedTuple):
+    """What a DequantizeLinear reads; the axis along which scales lie, None for a single one."""
+
+    values: Ref
+    scale: Ref
+    zero: Ref | None
+    axis: int | None
+
+
 class Constant(NamedTuple):
     """One ONNX initializer: few numbers, never a weight."""
 
@@ -56,6 +65,7 @@ class Writer:
     """Collects the steps and constants of one ONNX graph. Equal steps are written once.
 
     ``half`` is the type of the product that is written now, for targets with a kernel that computes it in halves.
+    ``quantised`` says of what each dequantised tensor is, ``unsigned`` names for signed bytes the same plus 128.
     """
 
     def __init__(self, target: Target, symbol: Callable[[str], Ref]) -> None:
@@ -63,8 +73,11 @@ class Writer:
         self.steps: list[Step] = []
         self.constants: dict[object, Constant] = {}
         self.half: DType | None = None
+        self.quantised: dict[str, Quantised] = {}
+        self.unsigned: dict[str, Ref] = {}
         self._symbol = symbol
         self._halves: dict[str, Ref] = {}
+        self._rounded: dict[str, DType] = {}
         self._written: dict[object, tuple[Ref, ...]] = {}
         self._producers: dict[str, Step] = {}
         self._count = 0
@@ -220,7 +233,7 @@ class Writer:
         ):  # torch goes through a wide integer, so that negative numbers wrap
             ref = self.cast(ref, DType.i64)
         if dtype in self.target.cuts and not self._is_half(ref, dtype):
-            ref = _nearest(self, self.cast(ref, DType.f32))
+            ref = self._nearest(self.cast(ref, DType.f32), dtype, may_be_nan=ref.dtype.is_floating)
         return self.op("Cast", ref, dtype=dtype, to=ONNX_DTYPES[dtype])
 
     def rounded(self, ref: Ref, dtype: DType) -> Ref:
@@ -228,13 +241,18 @@ class Writer:
         if computed(dtype) is dtype:
             return ref
         if dtype in self.target.cuts:
-            return ref if self._is_half(ref, dtype) else _nearest(self, ref)
+            return ref if self._is_half(ref, dtype) else self._nearest(ref, dtype, may_be_nan=True)
         return self.op("Cast", self.cast(ref, dtype), dtype=DType.f32, to=ONNX_DTYPES[DType.f32])
 
     def _is_half(self, ref: Ref, dtype: DType) -> bool:
-        """Whether a tensor in f32 is one of a half type, widened."""
+        """Whether a tensor in f32 is one of a half type, widened or rounded."""
         half = self._halves.get(ref.name)
-        return half is not None and half.dtype is dtype
+        return (half is not None and half.dtype is dtype) or self._rounded.get(ref.name) is dtype
+
+    def _nearest(self, ref: Ref, dtype: DType, *, may_be_nan: bool) -> Ref:
+        near = _nearest(self, ref, may_be_nan=may_be_nan)
+        self._rounded[near.name] = dtype
+        return near
 
     def symbol(self, name: str) -> Ref:
         """The value of a symbol of the IR, as a 1-D tensor of one element."""
@@ -319,7 +337,7 @@ _MANY = 2.0**64
 """From here on a number is scaled down, so that nothing of `_nearest` overflows."""
 
 
-def _nearest(w: Writer, x: Ref) -> Ref:
+def _nearest(w: Writer, x: Ref, *, may_be_nan: bool) -> Ref:
     """A tensor of f32, rounded to the nearest of bfloat16 and to the even one of two: ``(x + m) - m``.
 
     The last bit of ``m``, which is one and a half powers of two, is the last that bfloat16 keeps of x. The unit in the
@@ -339,7 +357,7 @@ def _nearest(w: Writer, x: Ref) -> Ref:
     m = w.same("Mul", unit, number(1.5 * 2**16))
     near = w.same("Mul", w.same("Sub", w.same("Add", w.same("Mul", x, scale), m), m), back)
     finite = w.same("LessOrEqual", size, number((2 - 2.0**-23) * 2.0**127), result=DType.bool)
-    rest = w.select(w.op("IsNaN", x, dtype=DType.bool), number(math.nan), x)
+    rest = w.select(w.op("IsNaN", x, dtype=DType.bool), number(math.nan), x) if may_be_nan else x
     return w.select(finite, near, rest)
 
 

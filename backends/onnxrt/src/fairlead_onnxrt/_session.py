@@ -14,7 +14,7 @@ import torch
 from fairlead.ir import DType, Graph
 from fairlead_onnx import ModelFile, lower
 from fairlead_onnxrt._options import OnnxRuntimeOptions
-from fairlead_onnxrt._target import TARGET
+from fairlead_onnxrt._target import target_here
 
 __all__ = ["Session", "model_file", "open_session"]
 
@@ -37,7 +37,7 @@ class Session:
 
 def model_file(graph: Graph, constants: Iterable[int]) -> ModelFile:
     """The graph lowered for ONNX Runtime; the inputs that are constants are initializers outside of the file."""
-    lowered = lower(graph, target=TARGET)
+    lowered = lower(graph, target=target_here())
     lowered.externalize(constants)
     return lowered.file()
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+
+import msgspec
+
 from fairlead.ir import DType
 from fairlead_onnx import Target
 
-__all__ = ["TARGET"]
+__all__ = ["TARGET", "saturates", "target_here"]
 
 _SINGLE = frozenset({DType.f32})
 _FLOATING = frozenset({DType.f32, DType.f64})
@@ -43,3 +47,30 @@ TARGET = Target(
     sums_serially=True,
 )
 """The CPU provider, with its contrib ops; `backends/onnxrt/defects/edges.py` shows what it gets wrong by itself."""
+
+
+def target_here() -> Target:
+    """`TARGET`, on this processor."""
+    return msgspec.structs.replace(TARGET, saturates=True) if saturates() else TARGET
+
+
+@functools.cache
+def saturates() -> bool:
+    """Whether products of unsigned and signed bytes are added in too few bits, as on processors with AVX2 alone."""
+    import numpy
+    import onnx_ir
+    import onnxruntime
+
+    kinds = {"a": (onnx_ir.DataType.UINT8, (1, 4)), "b": (onnx_ir.DataType.INT8, (4, 1))}
+    given = [
+        onnx_ir.Value(name=name, type=onnx_ir.TensorType(kind), shape=onnx_ir.Shape(shape))
+        for name, (kind, shape) in kinds.items()
+    ]
+    node = onnx_ir.Node("", "MatMulInteger", given)
+    (out,) = node.outputs
+    out.name, out.type = "y", onnx_ir.TensorType(onnx_ir.DataType.INT32)
+    body = onnx_ir.Graph(given, [out], nodes=[node], opset_imports={"": 20}, name="saturates")
+    model = onnx_ir.serde.serialize_model(onnx_ir.Model(body, ir_version=10)).SerializeToString()
+    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    (found,) = session.run(None, {"a": numpy.full((1, 4), 255, numpy.uint8), "b": numpy.full((4, 1), 127, numpy.int8)})
+    return int(found[0, 0]) != 4 * 255 * 127

@@ -18,7 +18,7 @@ from fairlead_onnx import ModelFile, lower
 from fairlead_openvino._options import OpenVINOOptions
 from fairlead_openvino._ranges import largest, largest_that_fits
 from fairlead_openvino._snippets import crashes_tokenizer
-from fairlead_openvino._target import target_here
+from fairlead_openvino._target import cuts_bfloat16, saturates, target_here
 
 __all__ = ["Compiled", "compile_file", "evaluable", "model_file", "ov_tensor"]
 
@@ -129,6 +129,21 @@ def _properties(model: openvino.Model, options: OpenVINOOptions) -> dict[str, An
     }
     if options.device == "CPU":
         properties |= {"INFERENCE_NUM_THREADS": options.threads or torch.get_num_threads(), "ENABLE_CPU_PINNING": False}
-        if crashes_tokenizer(model):
+        if crashes_tokenizer(model) or (cuts_bfloat16() and _has_bfloat16(model)):
             properties["SNIPPETS_MODE"] = "DISABLE"
+        if any(node.get_type_name() == "FakeQuantize" for node in model.get_ops()) and saturates():
+            properties["LP_TRANSFORMS_MODE"] = "NO"
     return properties | options.config
+
+
+def _has_bfloat16(model: openvino.Model) -> bool:
+    """Whether a model converts to or from bfloat16.
+
+    Where the processor cannot, the tokenizer ends the process on attention beside the ops that round.
+    """
+    return any(
+        port.get_element_type() == openvino.Type.bf16
+        for node in model.get_ops()
+        if node.get_type_name() == "Convert"
+        for port in (node.input(0), node.output(0))
+    )

@@ -9,7 +9,7 @@ import msgspec
 from fairlead.ir import DType
 from fairlead_onnx import Target
 
-__all__ = ["TARGET", "cuts_bfloat16", "target_here"]
+__all__ = ["TARGET", "cuts_bfloat16", "saturates", "target_here"]
 
 _SINGLE = frozenset({DType.f32})
 _WORDS = frozenset({DType.i32, DType.i64})
@@ -69,3 +69,22 @@ def cuts_bfloat16() -> bool:
     model = openvino.Model([opset13.convert(x, openvino.Type.bf16)], [x])
     (made,) = openvino.Core().compile_model(model, "CPU")([numpy.array([1.0 + 2**-8 + 2**-9], numpy.float32)]).values()
     return int(made.view(numpy.uint16)[0]) != 0x3F81
+
+
+@functools.cache
+def saturates() -> bool:
+    """Whether products of unsigned and signed bytes are added in too few bits, as on processors with AVX2 alone."""
+    import numpy
+    import openvino
+    from openvino import opset13
+
+    def number(value: float) -> openvino.Node:
+        return opset13.constant(numpy.float32(value))
+
+    x = opset13.parameter([1, 16], openvino.Type.f32)
+    bytes_ = opset13.fake_quantize(x, number(0), number(255), number(0), number(255), 256)
+    weight = opset13.convert(opset13.constant(numpy.full((16, 16), 127, numpy.int8)), openvino.Type.f32)
+    product = opset13.matmul(bytes_, opset13.multiply(weight, number(1)), False, True)
+    compiled = openvino.Core().compile_model(openvino.Model([product], [x]), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    (found,) = compiled([numpy.full((1, 16), 255, numpy.float32)]).values()
+    return float(found[0, 0]) != 16 * 255 * 127
