@@ -64,7 +64,7 @@ def open_session(
     session = onnxruntime.InferenceSession(
         file.model,
         settings,
-        providers=list(options.providers),
+        providers=[(name, options.provider_options.get(name, {})) for name in options.providers],
         disabled_optimizers=[*options.disabled_optimizers, *(_SINGLE_FUSIONS if _has_doubles(graph) else ())],
     )
     return Session(session, (tensors, values))
@@ -100,7 +100,12 @@ def _settings(options: OnnxRuntimeOptions) -> Any:
     settings.log_severity_level = _ERRORS_ONLY
     settings.graph_optimization_level = _LEVELS[options.graph_optimization]
     settings.intra_op_num_threads = options.intra_op_threads or torch.get_num_threads()
-    settings.inter_op_num_threads = 1
+    settings.inter_op_num_threads = options.inter_op_threads
+    if options.inter_op_threads > 1:
+        settings.execution_mode = onnxruntime.ExecutionMode.ORT_PARALLEL
+    settings.use_deterministic_compute = options.deterministic
+    settings.enable_cpu_mem_arena = options.memory_arena
+    settings.enable_mem_pattern = options.memory_pattern
     entries = {
         "session.intra_op.allow_spinning": str(int(options.spinning)),
         # otherwise idle threads take the cores from torch's ops, and from the caller, after a call

@@ -123,10 +123,12 @@ def ov_tensor(tensor: torch.Tensor) -> openvino.Tensor:
 
 def _properties(model: openvino.Model, options: OpenVINOOptions) -> dict[str, Any]:
     properties: dict[str, Any] = {
-        "PERFORMANCE_HINT": "LATENCY",
+        "PERFORMANCE_HINT": options.performance_hint.upper(),
         "INFERENCE_PRECISION_HINT": options.precision,
         "NUM_STREAMS": options.streams,
     }
+    if options.cache_dir:
+        properties["CACHE_DIR"] = options.cache_dir
     if options.device == "CPU":
         properties |= {"INFERENCE_NUM_THREADS": options.threads or torch.get_num_threads(), "ENABLE_CPU_PINNING": False}
         if crashes_tokenizer(model) or (cuts_bfloat16() and _has_bfloat16(model)):
