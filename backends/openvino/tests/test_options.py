@@ -40,11 +40,11 @@ def test_options_reach_the_compiled_model(tmp_path: Path) -> None:
     node = Node("aten.relu.default", (x,), (y,))
     graph = Graph("g", Kind.inference, (Input(x),), (node,), (Output(y),), ())
     options = OpenVINOOptions(
-        performance_hint="throughput", streams=2, cache_dir=str(tmp_path), config={"ENABLE_CPU_PINNING": True}
+        performance_hint="throughput", cache_dir=str(tmp_path), config={"ENABLE_CPU_PINNING": True}
     )
     model = compile_file(graph, model_file(graph), options, {}).model
     assert model.get_property("PERFORMANCE_HINT") == "THROUGHPUT"
-    assert (model.get_property("NUM_STREAMS"), model.get_property("ENABLE_CPU_PINNING")) == (2, True)
+    assert model.get_property("ENABLE_CPU_PINNING") is True
     assert any(tmp_path.iterdir())
 
 
