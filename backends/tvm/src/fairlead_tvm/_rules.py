@@ -38,7 +38,7 @@ class Entry:
 _ENTRIES: dict[str, Entry] = {}
 _FAMILIES = (
     "activations", "arithmetic", "attention", "convolution", "creation", "exponentials", "indexing", "logic", "matmul",
-    "norms", "pooling", "reductions", "views",
+    "norms", "padding", "places", "pooling", "reductions", "running", "views",
 )  # fmt: skip
 
 
