@@ -12,13 +12,15 @@ from fairlead.ir import Builder, Kind, Role
 from fairlead_ipex import IpexOptions, backend
 
 
-def graph(kind: Kind = Kind.inference, *, role: Role = Role.parameter, passes: int = 0, rows: int = 256) -> ir.Graph:
+def graph(
+    kind: Kind = Kind.inference, *, role: Role = Role.parameter, passes: int = 0, rows: int = 256, op: str = "sin"
+) -> ir.Graph:
     """A linear layer of so many rows and as many element-wise passes."""
     b = Builder("g", kind)
     x, w = b.input(f"f32[{rows}, 64]"), b.input("f32[512, 64]", role=role)
     y = b.op("aten.linear.default", x, w, None)
     for _ in range(passes):
-        y = b.op("aten.sin.default", y)
+        y = b.op(f"aten.{op}.default", y)
     b.output(y)
     return b.graph()
 
@@ -30,6 +32,8 @@ def graph(kind: Kind = Kind.inference, *, role: Role = Role.parameter, passes: i
         (graph(Kind.forward), "weights change in training: nothing is packed"),
         (graph(role=Role.user), "no product with weights of float32 or bfloat16: there is nothing to pack"),
         (graph(rows=4, role=Role.user), None),
+        (graph(passes=8, op="silu"), None),
+        (graph(passes=8, op="relu"), "slower than Inductor here: little to pack beside what it fuses"),
         (graph(passes=8), "slower than Inductor here: little to pack beside what it fuses"),
     ],
 )

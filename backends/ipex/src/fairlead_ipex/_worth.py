@@ -22,6 +22,7 @@ _ELEMENT_WISE = frozenset(
         *(f"{op}.default" for op in ("neg", "exp", "log", "sqrt", "rsqrt", "sin", "cos", "erf", "abs", "clamp")),
         *(f"{op}.default" for op in ("_to_copy", "maximum", "minimum", "softplus", "reciprocal")),
         *("where.self", "pow.Tensor_Scalar", "pow.Tensor_Tensor", "cumsum.default", "masked_fill.Scalar"),
+        *(f"{op}.default" for op in ("relu", "hardtanh", "hardsigmoid")),
     )
 )
 """Ops that Inductor fuses with their neighbours, each a pass through memory here."""
