@@ -180,3 +180,42 @@ def test_residual_products_do_not_end_the_process_on_one_thread() -> None:
     """
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert result.stdout.strip() == "agrees", result.stderr
+
+
+def test_a_choice_and_a_loop_are_the_models() -> None:
+    x, y, truth, out = tensor(0, 3), tensor(1, 3), Value(2, TensorType(DType.bool, ())), tensor(3, 3)
+
+    def region(op: str, *args: object, dtype: DType = DType.f32) -> Graph:
+        result = Value(1, TensorType(dtype, (3,) if dtype is DType.f32 else ()))
+        return Graph(
+            "r",
+            Kind.region,
+            (Input(tensor(0, 3)),),
+            (Node(op, (tensor(0, 3), *args), (result,)),),
+            (Output(result),),
+            (),
+        )
+
+    twice, less = region("aten.mul.Tensor", 2), region("aten.sub.Tensor", 1, 1)
+    small = region("aten.any.default", dtype=DType.bool)
+    nodes = [
+        Node("hop.cond", (truth, (x,)), (y,), regions=(twice, less)),
+        Node("hop.while_loop", ((y,), ()), (out,), regions=(small, region("aten.clamp.default", 0, 0))),
+    ]
+    run = backend.compile(graph([x, truth], nodes, y, out), backend.options_type(), {})
+    assert all(backend.supports(node).accepted for node in nodes)
+    for holds, expected in ((True, [2.0, 4.0, 0.0]), (False, [0.0, 1.0, -1.0])):
+        first, last = run([torch.tensor([1.0, 2.0, 0.0]), torch.tensor(holds)])
+        assert first.tolist() == expected
+        assert last.tolist() == [0.0, 0.0, 0.0]
+
+
+def test_a_loop_that_carries_a_64_bit_integer_is_declined() -> None:
+    n, m = (Value(i, TensorType(DType.i64, ())) for i in range(2))
+    support = backend.supports(Node("hop.while_loop", ((n,), ()), (m,), regions=(*[wide_region()] * 2,)))
+    assert support.reason == "OpenVINO computes 64-bit integers in 32 bits, also those that a loop carries"
+
+
+def wide_region() -> Graph:
+    n = Value(0, TensorType(DType.i64, ()))
+    return Graph("r", Kind.region, (Input(n),), (), (Output(n),), ())

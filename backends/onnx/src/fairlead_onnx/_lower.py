@@ -14,6 +14,7 @@ from fairlead_onnx import (  # noqa: F401 - each enters its rules
     _arithmetic,
     _attention,
     _backward,
+    _control,
     _convolution,
     _creation,
     _exponentials,
@@ -29,6 +30,7 @@ from fairlead_onnx import (  # noqa: F401 - each enters its rules
 )
 from fairlead_onnx._call import Call
 from fairlead_onnx._file import ModelFile
+from fairlead_onnx._nodes import has_elements, write
 from fairlead_onnx._rules import RULES
 from fairlead_onnx._target import Target
 from fairlead_onnx._writer import Declined, Ref, Writer, computed
@@ -81,7 +83,7 @@ def supports(node: Node, *, target: Target) -> Support:
     reason = _unusable_type(node, target)
     if reason is not None:
         return Support.no(reason)
-    if not _has_elements(node):
+    if not has_elements(node):
         return Support.yes()
     values = {v.id: Ref(f"v{v.id}", _computed(v)) for v in node.operands()}
     try:
@@ -93,9 +95,11 @@ def supports(node: Node, *, target: Target) -> Support:
 
 @functools.cache
 def _parameters(op: str) -> int | None:
-    """How many arguments a node of the op takes; None for an op that is not in the opset."""
+    """How many arguments a node of the op takes, not counting regions; None for an op that is not in the opset."""
     spec = opset.spec(op)
-    return None if spec is None else len(opset.signature(spec.signature).parameters)
+    if spec is None:
+        return None
+    return sum(str(p.type) != "Graph" for p in opset.signature(spec.signature).parameters)
 
 
 def lower(graph: Graph, *, target: Target) -> Lowered:
@@ -117,52 +121,9 @@ def lower(graph: Graph, *, target: Target) -> Lowered:
         stored = Ref(name, _stored(given.value))
         values[given.value.id] = writer.widen(stored)
     for node in graph.nodes:
-        _write(node, writer, values)
+        write(node, writer, values)
     outputs = tuple(_output(writer, v, values[v.id], i) for i, v in enumerate(_results(graph)))
     return build(graph, writer, names, outputs)
-
-
-def _write(node: Node, writer: Writer, values: dict[int, Ref]) -> None:
-    writer.half = _half(node)
-    written = RULES[node.op](Call(node, writer, values)) if _has_elements(node) else _empty(node, writer)
-    refs = (written,) if isinstance(written, Ref) else written
-    for result, ref in zip(node.results, refs, strict=True):
-        if result is not None:
-            assert ref is not None, f"the rule of {node.op} leaves out a result that is used"
-            values[result.id] = writer.cast(ref, computed(result.tensor.dtype))
-
-
-_PRODUCTS = frozenset(
-    {
-        *("aten.linear.default", "aten.mm.default", "aten.bmm.default", "aten.addmm.default", "aten.baddbmm.default"),
-        *("aten.mv.default", "aten.dot.default", "aten.convolution.default"),
-    }
-)
-"""Ops that torch computes in halves. Attention is none: its own kernels keep scores in f32."""
-
-
-def _half(node: Node) -> DType | None:
-    """The half type that a product is computed in, None for other ops and types."""
-    if node.op not in _PRODUCTS:
-        return None
-    dtype = node.result.tensor.dtype
-    return None if computed(dtype) is dtype else dtype
-
-
-def _has_elements(node: Node) -> bool:
-    return any(r is not None and 0 not in r.tensor.shape for r in node.results)
-
-
-def _empty(node: Node, writer: Writer) -> tuple[Ref | None, ...]:
-    """Results of no elements, which need no rule."""
-    return tuple(None if r is None else _nothing(writer, r) for r in node.results)
-
-
-def _nothing(writer: Writer, value: Value) -> Ref:
-    type_ = value.tensor
-    if not type_.is_static:
-        return writer.op("Expand", writer.number(0, computed(type_.dtype)), writer.shape(type_.shape))
-    return writer.const((), computed(type_.dtype), tuple(d for d in type_.shape if isinstance(d, int)))
 
 
 def _output(writer: Writer, value: Value, ref: Ref, index: int) -> Ref:

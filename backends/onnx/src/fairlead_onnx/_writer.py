@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 from fairlead.ir import Dim, DType
 from fairlead_onnx._target import ARITHMETIC, Target
 
-__all__ = ["CONTRIB", "Declined", "Quantised", "Ref", "Step", "Writer", "computed"]
+__all__ = ["CONTRIB", "Body", "Declined", "Quantised", "Ref", "Step", "Writer", "computed"]
 
 CONTRIB = "com.microsoft"
 
@@ -36,6 +36,24 @@ class Step(NamedTuple):
     inputs: tuple[str, ...]
     attributes: tuple[tuple[str, Attribute], ...]
     outputs: tuple[str, ...]
+    bodies: tuple[tuple[str, Body], ...] = ()
+
+    def reads(self) -> frozenset[str]:
+        """The tensors that it needs, those that its bodies read from around them among them."""
+        return frozenset(self.inputs).union(*(body.reads() for _, body in self.bodies))
+
+
+class Body(NamedTuple):
+    """A graph within a node: what it is given, and what it gives, with shapes. It may read what is around it."""
+
+    inputs: tuple[tuple[Ref, tuple[Dim, ...]], ...]
+    steps: tuple[Step, ...]
+    constants: tuple[Constant, ...]
+    outputs: tuple[tuple[Ref, tuple[Dim, ...]], ...]
+
+    def reads(self) -> frozenset[str]:
+        """Names that its steps read; none of its own is one of the graphs around it."""
+        return frozenset().union(*(step.reads() for step in self.steps))
 
 
 class Quantised(NamedTuple):
@@ -68,8 +86,9 @@ class Writer:
     ``quantised`` says of what each dequantised tensor is, ``unsigned`` names for signed bytes the same plus 128.
     """
 
-    def __init__(self, target: Target, symbol: Callable[[str], Ref]) -> None:
+    def __init__(self, target: Target, symbol: Callable[[str], Ref], prefix: str = "t") -> None:
         self.target = target
+        self._prefix = prefix
         self.steps: list[Step] = []
         self.constants: dict[object, Constant] = {}
         self.half: DType | None = None
@@ -110,6 +129,32 @@ class Writer:
             self._producers |= dict.fromkeys(step.outputs, step)
             self._written[key] = refs
         return refs
+
+    def inside(self, symbols: Callable[[str], Ref | None]) -> Writer:
+        """A writer for a body: its names are its own. A symbol that ``symbols`` does not know is one of this graph."""
+        return Writer(self.target, lambda name: symbols(name) or self.symbol(name), f"{self._name()}_")
+
+    def given(self, dtype: DType) -> Ref:
+        """A tensor that the body gets from the node that it is of."""
+        return Ref(self._name(), dtype)
+
+    def control(
+        self, op: str, *inputs: Ref | None, dtypes: Sequence[DType], bodies: dict[str, Body], **attributes: Attribute
+    ) -> tuple[Ref, ...]:
+        """One node of control flow."""
+        refs = tuple(Ref(self._name(), d) for d in dtypes)
+        names = tuple(r.name if r is not None else "" for r in inputs)
+        step = Step(op, "", names, tuple(attributes.items()), tuple(r.name for r in refs), tuple(bodies.items()))
+        self.steps.append(step)
+        self._producers |= dict.fromkeys(step.outputs, step)
+        return refs
+
+    def body(
+        self, inputs: Sequence[tuple[Ref, tuple[Dim, ...]]], outputs: Sequence[tuple[Ref, tuple[Dim, ...]]]
+    ) -> Body:
+        """What was written, as a body. Each output is a step's of its own, as ONNX asks for."""
+        named = tuple((self.rename(ref, self._name()), shape) for ref, shape in outputs)
+        return Body(tuple(inputs), tuple(self.steps), tuple(self.constants.values()), named)
 
     def _in_halves(
         self, half: DType, op: str, inputs: Sequence[Ref | None], domain: str, attributes: dict[str, Attribute]
@@ -300,7 +345,7 @@ class Writer:
 
     def _name(self) -> str:
         self._count += 1
-        return f"t{self._count}"
+        return f"{self._prefix}{self._count}"
 
 
 ONNX_DTYPES = {

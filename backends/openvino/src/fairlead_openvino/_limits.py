@@ -36,7 +36,7 @@ _COUNTING = frozenset({"aten.sum.dim_IntList", "aten.sum.default", "aten.cumsum.
 
 def refusal(node: Node) -> str | None:
     """Why OpenVINO would compute this node wrongly, or None."""
-    return _wide_integers(node) or _unstable_sort(node) or _ragged_gather(node)
+    return _wide_integers(node) or _unstable_sort(node) or _ragged_gather(node) or _wide_state(node)
 
 
 def _wide_integers(node: Node) -> str | None:
@@ -74,6 +74,16 @@ def _ragged_gather(node: Node) -> str | None:
     if any(a != b for i, (a, b) in pairs if i != dim % rank):
         return "OpenVINO's GatherElements needs an index as large as the operand in every other dimension"
     return None
+
+
+def _wide_state(node: Node) -> str | None:
+    """A loop may add to what it carries without end, which nothing bounds."""
+    if node.op != "hop.while_loop":
+        return None
+    carried = node.args[0]
+    assert isinstance(carried, tuple)
+    is_wide = any(not isinstance(v, Value) or _dtype(v) in (None, DType.i64) for v in carried)
+    return "OpenVINO computes 64-bit integers in 32 bits, also those that a loop carries" if is_wide else None
 
 
 def _dtype(arg: object) -> DType | None:

@@ -30,6 +30,7 @@ _KERNELS = {
 }
 
 _DECLINED = {
+    **dict.fromkeys(("hop.scan", "hop.map"), "OpenVINO reads no Scan whose body reads tensors from around it"),
     "aten.convolution_backward.default": "OpenVINO computes the gradient of a convolution slower than torch",
 }
 
