@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -9,7 +10,7 @@ from fairlead.ir import Dim, DType, Value
 from fairlead.ir.dims import product
 from fairlead_onnx._call import Call
 from fairlead_onnx._creation import filled, iota
-from fairlead_onnx._logic import select
+from fairlead_onnx._logic import is_nan, select
 from fairlead_onnx._rules import rule
 from fairlead_onnx._writer import Declined, Ref, Writer
 
@@ -42,7 +43,7 @@ def embedding_backward(c: Call) -> Ref:
 def index_select(c: Call) -> Ref:
     w, x, places = c.writer, c.tensor(0), _places(c, 2)
     if c.rank(0) == 0:
-        raise Declined("index_select of a 0-d tensor")
+        return w.reshape(x, c.out.shape)
     if c.rank(2) == 0:
         places = w.op("Unsqueeze", places, w.ints(0))
     return w.op("Gather", x, places, axis=c.axis(1))
@@ -51,33 +52,78 @@ def index_select(c: Call) -> Ref:
 @rule("aten.gather.default")
 def gather(c: Call) -> Ref:
     w = c.writer
-    if c.rank(0) != c.rank(2) or not c.rank(0) or 0 in c.type(0).shape or 0 in c.type(2).shape:
-        raise Declined("gather of 0-d or empty tensors")
+    if not c.rank(0):
+        return filled(w, c.tensor(0), c.out.shape)
+    if not c.rank(2):
+        picked = w.op("Gather", c.tensor(0), w.op("Reshape", _places(c, 2), w.ints(-1)), axis=0)
+        return w.reshape(picked, c.out.shape)
     return w.op("GatherElements", c.tensor(0), _places(c, 2), axis=c.axis(1))
 
 
-@rule("aten.scatter.src", "aten.scatter.value", "aten.scatter_add.default", "aten.scatter_reduce.two")
+@rule("aten.scatter.src", "aten.scatter.value", "aten.scatter_add.default", "aten.scatter.reduce")
 def scatter(c: Call) -> Ref:
-    """Arguments: self, dim, index, src, and for scatter_reduce the reduction and whether self takes part."""
-    w, x = c.writer, c.tensor(0, c.dtype)
-    if c.rank(0) != c.rank(2) or not c.rank(0) or 0 in c.type(0).shape or 0 in c.type(2).shape:
-        raise Declined("scatter of 0-d or empty tensors")
-    reduction = _reduction(c)
-    source = _source(c)
-    dtype = x.dtype if reduction == "none" else w.kernel_dtype("ScatterElements", x.dtype)
-    flags: dict[str, Any] = {} if reduction == "none" else {"reduction": reduction}
-    out = w.op("ScatterElements", w.cast(x, dtype), _places(c, 2), w.cast(source, dtype), axis=c.axis(1), **flags)
-    return w.cast(out, x.dtype)
+    """Arguments: self, dim, index, src, and for one of them the reduction."""
+    names = {"aten.scatter_add.default": "add", "aten.scatter.reduce": str(c.args[4]) if len(c.args) > 4 else ""}
+    reduction = {"add": "add", "multiply": "mul"}.get(names.get(c.node.op, ""), "none")
+    return c.tensor(0, c.dtype) if 0 in c.type(2).shape else _Scatter(c).into(c.tensor(0, c.dtype), reduction)
 
 
-def _reduction(c: Call) -> str:
-    if c.node.op == "aten.scatter_add.default":
-        return "add"
-    if c.node.op != "aten.scatter_reduce.two":
-        return "none"
-    if not c.args[5] or c.args[4] not in ("sum", "prod"):
-        raise Declined(f"scatter_reduce {c.args[4]!r} with include_self={c.args[5]}")
-    return {"sum": "add", "prod": "mul"}[str(c.args[4])]
+@rule("aten.scatter_reduce.two")
+def scatter_reduce(c: Call) -> Ref:
+    """Arguments: self, dim, index, src, reduction, and whether self takes part."""
+    w, x, kind, takes_part = c.writer, c.tensor(0, c.dtype), str(c.args[4]), bool(c.args[5])
+    if 0 in c.type(2).shape:
+        return x
+    start = {"sum": 0, "prod": 1, "mean": 0, "amax": -math.inf, "amin": math.inf}[kind]
+    if kind in ("amax", "amin", "mean") and not x.dtype.is_floating:
+        raise Declined(f"scatter_reduce {kind!r} of integers")
+    places = _Scatter(c)
+    if not takes_part:
+        x = places.into(x, "none", w.number(start, x.dtype))
+    if kind in ("sum", "prod"):
+        return places.into(x, {"sum": "add", "prod": "mul"}[kind])
+    if kind == "mean":
+        ones = filled(w, w.number(1.0, x.dtype), c.type(0).shape)
+        one = w.number(1.0, x.dtype)
+        count = places.into(ones if takes_part else w.same("Mul", ones, w.number(0.0, x.dtype)), "add", one)
+        return w.same("Div", places.into(x, "add"), w.same("Max", count, one))
+    nan = w.number(math.nan, x.dtype)
+    zero = w.number(0.0, x.dtype)
+    lost = w.cast(is_nan(w, places.source), x.dtype)
+    seen = places.into(w.cast(is_nan(w, x), x.dtype), "add", lost)
+    out = places.into(x, {"amax": "max", "amin": "min"}[kind])
+    return w.select(w.same("Less", zero, seen, result=DType.bool), nan, out)
+
+
+class _Scatter:
+    """Writes at the places of a call, whose index has elements. One of a 0-d tensor has one place."""
+
+    def __init__(self, c: Call) -> None:
+        w = c.writer
+        self._call, self._axis = c, c.axis(1)
+        flat = not c.rank(0) or not c.rank(2)
+        if flat and (c.rank(0) > 1 or c.rank(2) > 1):
+            raise Declined("a scatter of tensors of different ranks")
+        self._flat = flat
+        self._places = self._whole(_places(c, 2))
+        self.source = w.op("Reshape", c.tensor(3, c.dtype), w.ints(-1)) if flat else _source(c)
+
+    def _whole(self, ref: Ref) -> Ref:
+        w = self._call.writer
+        return w.op("Reshape", ref, w.ints(-1)) if self._flat else ref
+
+    def into(self, x: Ref, reduction: str, source: Ref | None = None) -> Ref:
+        """``x`` with the source, or a number, or another tensor of its shape, at the places."""
+        w, c = self._call.writer, self._call
+        source = self.source if source is None else source
+        if w.is_number(source):
+            source = filled(w, source, (1,) if self._flat else c.type(2).shape)
+        dtype = x.dtype if reduction == "none" else w.kernel_dtype("ScatterElements", x.dtype)
+        flags: dict[str, Any] = {} if reduction == "none" else {"reduction": reduction}
+        whole = self._whole(w.cast(x, dtype))
+        out = w.op("ScatterElements", whole, self._places, w.cast(source, dtype), axis=self._axis, **flags)
+        out = w.cast(out, x.dtype)
+        return w.reshape(out, c.out.shape) if self._flat else out
 
 
 def _source(c: Call) -> Ref:
@@ -93,6 +139,23 @@ def _source(c: Call) -> Ref:
         if cut
         else source
     )
+
+
+@rule("aten.masked_scatter.default")
+def masked_scatter(c: Call) -> Ref:
+    """The elements of the source, in order, where the mask holds; eager raises where they are too few."""
+    w, count = c.writer, math.prod(c.static(2))
+    if count < math.prod(c.static(0)):
+        raise Declined("masked_scatter of a source that may have too few elements")
+    mask = c.tensor(1, DType.bool)
+    if c.type(1).shape != c.out.shape:
+        mask = w.cast(w.op("Expand", w.cast(mask, DType.i32), w.shape(c.out.shape)), DType.bool)
+    held = w.op("Reshape", w.cast(mask, DType.i64), w.ints(-1))
+    before = w.same("Sub", w.op("CumSum", held, w.number(0, DType.i64)), held)
+    places = w.same("Min", before, w.number(count - 1, DType.i64))
+    flat = w.op("Reshape", c.tensor(2, c.dtype), w.ints(-1))
+    picked = w.reshape(w.op("Gather", flat, places, axis=0), c.out.shape)
+    return select(w, mask, picked, c.tensor(0, c.dtype))
 
 
 @rule("aten.index.Tensor")

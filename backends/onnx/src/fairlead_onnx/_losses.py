@@ -6,16 +6,16 @@ from fairlead.ir import DType
 from fairlead_onnx._call import Call
 from fairlead_onnx._creation import filled
 from fairlead_onnx._rules import rule
-from fairlead_onnx._writer import Declined, Ref, Writer
+from fairlead_onnx._writer import Declined, Ref
 
 __all__: list[str] = []
 
 
-@rule("aten.nll_loss_forward.default")
+@rule("aten.nll_loss_forward.default", "aten.nll_loss2d_forward.default")
 def nll_loss(c: Call) -> tuple[Ref | None, ...]:
     """Arguments: input, target, weight, reduction, ignored class. Results: loss, total weight."""
     w, x = c.writer, c.tensor(0)
-    if c.rank(0) != 2 or 0 in c.type(0).shape:
+    if c.rank(0) not in (2, 4) or 0 in c.type(0).shape:
         raise Declined("nll_loss of other than a full batch of rows")
     kept, safe, weight = _classes(c, 0, 1, 2, c.number(4))
     picked = w.op("GatherElements", x, w.op("Unsqueeze", safe, w.ints(1)), axis=1)
@@ -25,16 +25,16 @@ def nll_loss(c: Call) -> tuple[Ref | None, ...]:
     reduction = c.number(3)
     if reduction == 0:
         return losses, (zero if c.wants(1) else None)
-    total = _sum(w, weight)
-    summed = _sum(w, losses)
+    axes = tuple(range(c.rank(0) - 1))
+    total, summed = (w.same_axes("ReduceSum", part, axes, False) for part in (weight, losses))
     return (w.same("Div", summed, total) if reduction == 1 else summed), total
 
 
-@rule("aten.nll_loss_backward.default")
+@rule("aten.nll_loss_backward.default", "aten.nll_loss2d_backward.default")
 def nll_loss_backward(c: Call) -> Ref:
     """Arguments: grad, input, target, weight, reduction, ignored class, total weight."""
     w = c.writer
-    if c.rank(1) != 2 or 0 in c.type(1).shape:
+    if c.rank(1) not in (2, 4) or 0 in c.type(1).shape:
         raise Declined("nll_loss of other than a full batch of rows")
     grad = c.tensor(0)
     kept, safe, weight = _classes(c, 1, 2, 3, c.number(5))
@@ -57,8 +57,3 @@ def _classes(c: Call, x: int, target: int, weight: int, ignored: float) -> tuple
         return kept, safe, w.cast(kept, dtype)
     rows = w.op("Gather", c.tensor(weight, dtype), safe, axis=0)
     return kept, safe, w.select(kept, rows, w.number(0.0, dtype))
-
-
-def _sum(w: Writer, x: Ref) -> Ref:
-    """The sum of a vector, 0-d."""
-    return w.same_axes("ReduceSum", x, (0,), False)

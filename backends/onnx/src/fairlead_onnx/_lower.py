@@ -14,6 +14,7 @@ from fairlead_onnx import (  # noqa: F401 - each enters its rules
     _arithmetic,
     _attention,
     _backward,
+    _borders,
     _control,
     _convolution,
     _creation,

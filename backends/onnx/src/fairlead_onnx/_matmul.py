@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from fairlead.ir import DType, TensorType
+from fairlead.ir import DType
 from fairlead.ir.dims import product
 from fairlead_onnx._call import Call
+from fairlead_onnx._creation import filled
 from fairlead_onnx._quantised import dequantize
 from fairlead_onnx._rules import rule
 from fairlead_onnx._writer import CONTRIB, Declined, Quantised, Ref, Writer
@@ -31,22 +32,26 @@ def matmul(w: Writer, a: Ref, b: Ref, *, ta: bool = False, tb: bool = False, alp
 
 @rule("aten.mm.default", "aten.bmm.default")
 def product_of_two(c: Call) -> Ref:
-    _refuse_empty(c, 0, 1)
+    if _has_no_terms(c, 0, 1):
+        return filled(c.writer, c.operand(0, c.dtype), c.out.shape)
     return c.writer.same("MatMul", c.tensor(0, c.dtype), c.tensor(1, c.dtype))
 
 
 @rule("aten.mv.default", "aten.dot.default")
 def product_with_vector(c: Call) -> Ref:
-    _refuse_empty(c, 0, 1)
+    if _has_no_terms(c, 0, 1):
+        return filled(c.writer, c.operand(0, c.dtype), c.out.shape)
     return c.writer.same("MatMul", c.tensor(0, c.dtype), c.tensor(1, c.dtype))
 
 
 @rule("aten.addmm.default", "aten.baddbmm.default")
 def add_product(c: Call) -> Ref:
-    _refuse_empty(c, 1, 2)
     w = c.writer
     beta, alpha = c.number(3), c.number(4)
-    out = w.same("MatMul", c.tensor(1, c.dtype), c.tensor(2, c.dtype))
+    if _has_no_terms(c, 1, 2):
+        out = filled(w, c.operand(0, c.dtype), c.out.shape)
+    else:
+        out = w.same("MatMul", c.tensor(1, c.dtype), c.tensor(2, c.dtype))
     if alpha != 1:
         out = w.same("Mul", out, c.operand(alpha, c.dtype))
     if beta == 0:
@@ -62,7 +67,8 @@ def linear(c: Call) -> Ref:
     The weight is used as it lies, so that the runtime packs it without a transposed copy. Gemm adds a bias on its way,
     but takes matrices only: without a bias the batched product saves the copies that ONNX Runtime makes to reshape.
     """
-    _refuse_empty(c, 0, 1)
+    if _has_no_terms(c, 0, 1):
+        raise Declined("a linear layer without inputs")
     if c.rank(1) != 2:
         raise Declined("linear with a weight that is no matrix")
     w = c.writer
@@ -104,8 +110,6 @@ def _linear_of_bytes(c: Call, x: Ref, weight: Ref, bias: Ref | None) -> Ref | No
     return out if len(shape) == 2 else w.reshape(out, c.out.shape)
 
 
-def _refuse_empty(c: Call, *operands: int) -> None:
-    for i in operands:
-        type_: TensorType = c.type(i)
-        if 0 in type_.shape:
-            raise Declined("a matrix product of an empty operand")
+def _has_no_terms(c: Call, *operands: int) -> bool:
+    """Whether every element is a sum of nothing."""
+    return any(0 in c.type(i).shape for i in operands)

@@ -203,6 +203,29 @@ def _views() -> list[Row]:
     rows += [row("constant_pad_nd", _ALL, x, (1, 2, 0, 1), 1), row("constant_pad_nd", _F, x, (-1, 1, -1, -1), 0.5)]
     rows += [row("diagonal", _MOST, n(3, 4, 5), off, a, d) for off, a, d in ((0, 0, 1), (1, 1, 2), (-1, 2, 0))]
     rows += [row(op, _ALL, n(4, 5), k) for op in ("tril", "triu") for k in (0, 1, -1)]
+    rows += [
+        row("slice_scatter", "f32 i64", n(7, 4), n(3, 4), 0, 1, 7, 2),
+        row("slice_scatter", _F, n(5), n(2), -1, -4, None, 2),
+    ]
+    rows += [
+        row("diagonal_scatter", "f32 i64 bool", n(4, 5), n(4), 0, 0, 1),
+        row("diagonal_scatter", _F, n(3, 4, 2), n(4, 2), -1, 0, 2),
+        row("diagonal_scatter", _F, n(3, 4, 2), n(4, 1), 1, -3, -1),
+    ]
+    rows += [
+        row(f"{kind}_pad{rank}d", "f32 i64", n(2, *(4, 5, 3)[3 - rank :]), (1, 2, 0, 3, 2, 1)[: 2 * rank])
+        for kind in ("reflection", "replication")
+        for rank in (1, 2)
+    ]
+    rows += [row("replication_pad3d", _F, n(1, 2, 3, 4, 2), (3, 0, -1, 2, 1, 1))]
+    rows += [
+        row("im2col", "f32 bf16", n(2, 3, 6, 5), (2, 3), (1, 1), (0, 0), (1, 1)),
+        row("im2col", _F, n(2, 7, 8), (2, 2), (2, 1), (1, 2), (3, 2)),
+    ]
+    rows += [
+        row("masked_scatter", "f32 i64 bool", n(3, 4), b(3, 4), n(12)),
+        row("masked_scatter", _F, n(2, 3, 4), b(4), n(2, 3, 4)),
+    ]
     rows += [row("aten.select_scatter.default", _MOST, x, n(2, 4), 1, k) for k in (0, 1, -1)]
     rows += [row("slice_scatter", _MOST, x, n(2, 2, 4), 1, s, e, 1) for s, e in ((0, 2), (1, 3), (-2, None))]
     rows += [row("clone", _F, x, None), row("unfold", _MOST, n(2, 9), 1, 3, 2)]
@@ -262,7 +285,11 @@ def _reductions() -> list[Row]:
     rows += [
         row(f"aten.{op}", _F, n(), (0,), k) for op in ("sum.dim_IntList", "mean.dim", "any.dims") for k in (False, True)
     ]
-    rows += [row("aten.var.correction", _F, n(), (0,), 0, False), row("aten.prod.dim_int", _F, n(), 0, False)]
+    rows += [
+        row("aten.var.correction", _F, n(), (0,), 0, False),
+        row("aten.var.correction", _F, n(0, 3), (0,), 1, True),
+        row("aten.prod.dim_int", _F, n(), 0, False),
+    ]
     rows += [
         row("aten.sum.dim_IntList", "i64", fixed(torch.tensor([[2**53 + 1, 1, 1], [2**62, 2**62, 1]])), d, k)
         for d, k in (((1,), False), ((0, 1), True), (None, False))
@@ -420,7 +447,35 @@ def _indexing() -> list[Row]:
     ]
     rows += [row("scatter_add", "f32 f64 i64 i32 bf16", n(4, 5), 1, i(5, 4, 7), n(4, 7))]
     rows += [
-        row("aten.scatter_reduce.two", "f32 i64", n(4, 5), 1, i(5, 4, 7), n(4, 7), how, True) for how in ("sum", "prod")
+        row("aten.scatter_reduce.two", "f32 i64", n(4, 5), 1, i(5, 4, 7), n(4, 7), how, takes_part)
+        for how in ("sum", "prod")
+        for takes_part in (True, False)
+    ]
+    rows += [
+        row("aten.scatter_reduce.two", "f32 bf16", n(4, 5), 0, i(4, 6, 5), n(6, 5), how, takes_part)
+        for how in ("mean", "amax", "amin")
+        for takes_part in (True, False)
+    ]
+    rows += [
+        row(
+            "aten.scatter_reduce.two",
+            _F,
+            v(1.0, nan, -inf, 2.0),
+            0,
+            fixed(torch.tensor([0, 0, 2, 3])),
+            v(nan, 3.0, inf, -3.0),
+            how,
+            part,
+        )
+        for how in ("amax", "amin")
+        for part in (True, False)
+    ]
+    rows += [
+        row("aten.scatter.src", _F, n(), 0, fixed(torch.tensor([0])), n(1)),
+        row("scatter_add", _F, n(3), 0, fixed(torch.tensor([], dtype=torch.int64)), n(0)),
+        row("gather", _F, n(), 0, fixed(torch.tensor([0, 0]))),
+        row("gather", _F, n(5), 0, fixed(torch.tensor(3))),
+        row("index_select", _F, n(), 0, fixed(torch.tensor([0]))),
     ]
     rows += [
         row("aten.index.Tensor", _ALL, x, (i(4, 3, low=-4),)),
@@ -449,6 +504,10 @@ def _indexing() -> list[Row]:
     rows += [
         row("nll_loss_forward", "f32 f64 bf16", n(4, 5), target, w, r, -100) for w in (None, p(5)) for r in (0, 1, 2)
     ]
+    rows += [
+        row("nll_loss2d_forward", _F, n(2, 5, 3, 4), i(5, 2, 3, 4), w, r, 2) for w in (None, p(5)) for r in (0, 1, 2)
+    ]
+    rows += [row("nll_loss2d_backward", _F, n(), n(2, 5, 3, 4), i(5, 2, 3, 4), p(5), 1, 2, p())]
     rows += [
         row("nll_loss_backward", _F, n(), n(4, 5), target, None, 1, -100, fixed(torch.tensor(3.0))),
         row("nll_loss_backward", _F, n(4), n(4, 5), target, p(5), 0, -100, fixed(torch.tensor(0.0))),

@@ -243,7 +243,8 @@ def var_mean(c: Call) -> tuple[Ref | None, ...]:
 
 def _variance(c: Call) -> tuple[Ref, Ref]:
     if _is_empty(c):
-        raise Declined("the variance of an empty tensor")
+        nothing = filled(c.writer, c.operand(math.nan, c.dtype), c.out.shape)
+        return nothing, nothing
     w, axes, keep = c.writer, c.axes(1), _keep(c, 3)
     correction = 1 if c.args[2] is None else c.number(2)
     x = c.tensor(0, c.dtype)

@@ -216,6 +216,26 @@ def diagonal(c: Call) -> Ref:
     return picked if not rest else w.op("Transpose", picked, perm=(*range(1, len(rest) + 1), 0))
 
 
+@rule("aten.diagonal_scatter.default")
+def diagonal_scatter(c: Call) -> Ref:
+    """Arguments: self, src, offset, and the two dimensions. The diagonal is the last dimension of src."""
+    w, rank, shape = c.writer, c.rank(0), c.static(0)
+    offset, first, second = c.ints(2)[0], c.axis(3), c.axis(4)
+    rows, columns = shape[first], shape[second]
+    length = c.static(1)[-1]
+    if 0 in shape or length == 0:
+        return c.tensor(0)
+    rest = [d for d in range(rank) if d not in (first, second)]
+    order = (*rest, first, second)
+    outer = [shape[d] for d in rest]
+    flat = w.reshape(w.op("Transpose", c.tensor(0), perm=order), (*outer, rows * columns))
+    both = w.op("Concat", flat, c.tensor(1, c.dtype), axis=len(rest))
+    taken = {(i - min(offset, 0)) * columns + i + max(offset, 0): rows * columns + i for i in range(length)}
+    places = w.ints(*(taken.get(i, i) for i in range(rows * columns)))
+    out = w.reshape(w.op("Gather", both, places, axis=len(rest)), (*outer, rows, columns))
+    return w.op("Transpose", out, perm=tuple(order.index(d) for d in range(rank)))
+
+
 @rule("aten.tril.default")
 def tril(c: Call) -> Ref:
     return _triangle(c, upper=0)
@@ -245,11 +265,22 @@ def select_scatter(c: Call) -> Ref:
 @rule("aten.slice_scatter.default")
 def slice_scatter(c: Call) -> Ref:
     if c.args[5] != 1:
-        raise Declined("slice_scatter with a step")
+        return _every_few(c)
     axis = c.axis(2)
     size = c.type(0).shape[axis]
     start = _bound(c.args[3], size, 0, c.node.op)
     return _patched(c, c.tensor(1, c.dtype), axis, start, _plus(start, c.type(1).shape[axis]))
+
+
+def _every_few(c: Call) -> Ref:
+    """Of both tensors, one behind the other, the rows that the result has."""
+    axis, step = c.axis(2), c.ints(5)[0]
+    size, count = c.static(0)[axis], c.static(1)[axis]
+    start = _bound(c.args[3], size, 0, c.node.op)
+    assert isinstance(start, int)
+    taken = {start + i * step: size + i for i in range(count)}
+    both = c.writer.op("Concat", c.tensor(0), c.tensor(1, c.dtype), axis=axis)
+    return c.writer.op("Gather", both, c.writer.ints(*(taken.get(i, i) for i in range(size))), axis=axis)
 
 
 def _bound(given: object, size: Dim, default: Dim, op: str) -> Dim:

@@ -239,6 +239,11 @@ class Writer:
     def _constant(self, ref: Ref) -> Constant | None:
         return next((c for c in self.constants.values() if c.name == ref.name), None)
 
+    def is_number(self, ref: Ref) -> bool:
+        """Whether a tensor is a 0-d constant."""
+        constant = self._constant(ref)
+        return constant is not None and constant.shape == ()
+
     def kernel_dtype(self, op: str, dtype: DType) -> DType:
         """The element type in which the runtime computes ``op`` exactly for values of ``dtype``."""
         kernels = self.target.kernels.get(op, ARITHMETIC)

@@ -13,6 +13,7 @@ _GROWING = frozenset(
         "aten.pow.Tensor_Scalar",
         "aten.prod.dim_int",
         "aten.prod.default",
+        "aten.scatter.reduce",
         "aten.scatter_add.default",
         "aten.scatter_reduce.two",
     }
@@ -27,6 +28,7 @@ _WITHOUT_REFERENCE = frozenset(
         "aten.bitwise_xor.Tensor",
         "aten.diagonal.default",
         "aten.gather.default",
+        "aten.masked_scatter.default",
     }
 )
 """Ops that only the CPU plugin has: where an input is too large for it, nothing else of OpenVINO computes them."""
