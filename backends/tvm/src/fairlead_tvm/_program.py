@@ -10,7 +10,7 @@ from fairlead.ir.dims import Dim
 from fairlead_tvm._arrays import Array, Computed, Memory, Shape, Strided, channels_last, row_major
 from fairlead_tvm._kernel import Kernel, Sizes
 from fairlead_tvm._layouts import Layout
-from fairlead_tvm._tvm import Module
+from fairlead_tvm._tvm import VECTOR, Module
 
 __all__ = ["Program"]
 
@@ -82,7 +82,33 @@ class Program:
 
     def copied(self, array: Strided) -> Strided:
         """The same elements in memory of their own."""
+        if array.channels_last:
+            return self._turned(array)
         return self.stored(Computed(array.shape, array.dtype, lambda k, index: k.element(array, index), cost=0))
+
+    def _turned(self, array: Strided) -> Strided:
+        """What a kernel wrote channels last, in order: some places of all channels at a time, which a cache holds."""
+        from fairlead_tvm._pointwise import lanes
+
+        batch, channels, *places = array.shape
+        count, width = dims.product(places), 2 * lanes(array.dtype)
+        image = dims.mul(count, channels)
+        source = Strided(array.memory, (batch, channels, count), (image, 1, channels))
+
+        def write(k: Kernel, out: Strided) -> None:
+            size, work = k.size(count), k.size(dims.mul(batch, image))
+            target = Strided(out.memory, source.shape, row_major(source.shape))
+
+            def copy(n: Any, c: Any, place: Any) -> None:
+                k.write(target, [n, c, place], k.element(source, [n, c, place]))
+
+            with k.shared(k.size(batch), work) as n:
+                with k.shared(size // width, work) as o, k.loop(k.size(channels)) as c, k.loop(width, VECTOR) as i:
+                    copy(n, c, o * width + i)
+                with k.loop(size % width) as i, k.loop(k.size(channels)) as c:
+                    copy(n, c, size // width * width + i)
+
+        return self.kernel(array.shape, array.dtype, write)
 
     def _computed(self, array: Array) -> Strided:
         from fairlead_tvm._pointwise import pointwise
