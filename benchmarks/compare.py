@@ -95,7 +95,7 @@ def _run(options: argparse.Namespace) -> Results:
         training=options.train,
     )
     report = compare(options.models, rows, settings, lambda text: console.print(text, style="dim"))
-    return Results(report, _stages(options.models) if not options.train and not options.rows else {})
+    return Results(report, {} if options.train else _stages(options.models, settings.backends))
 
 
 def _rows(options: argparse.Namespace) -> tuple[Entry, ...]:
@@ -112,8 +112,9 @@ def _names_of(entry: Entry) -> set[str]:
     return {entry.name, Row(name=entry.name, kind=entry.kind, status=Status.ok).key}
 
 
-def _stages(models: Sequence[str]) -> dict[str, dict[str, dict[str, float]]]:
-    return {model: {backend: measure_apart(model, backend) for backend in LOWERING} for model in models}
+def _stages(models: Sequence[str], backends: Sequence[str]) -> dict[str, dict[str, dict[str, float]]]:
+    lowering = [backend for backend in LOWERING if backend in backends]
+    return {model: {backend: measure_apart(model, backend) for backend in lowering} for model in models if lowering}
 
 
 def _write(out: Path, results: Results) -> None:
@@ -131,7 +132,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--quick", action="store_true", help="without inductor and the vendors' paths, half a second a row"
     )
-    parser.add_argument("--rows", type=_names, help="these rows beside eager, by name, without the stages")
+    parser.add_argument("--rows", type=_names, help="these rows beside eager, by name")
     parser.add_argument("--models", type=_names, default=MODELS)
     parser.add_argument("--threads", type=int, help="threads of each row; torch's choice by default")
     parser.add_argument("--seconds", type=float, default=2.0, help="how long each row is timed")
