@@ -128,16 +128,12 @@ def _laid_out(c: Call, weight: Array, layout: Layout) -> Strided:
         if not layout.panel:
             return k.element(source, [at[order.index(d)] for d in range(len(order))])
         panel, *moved, lane = at
-        column, stop = _expr(panel * layout.panel + lane), _expr(k.size(last))
+        column, stop = t.index(panel * layout.panel + lane), t.index(k.size(last))
         moved.append(t.minimum(column, stop - 1))
         value = k.element(source, [moved[order.index(d)] for d in range(len(order))])
         return t.select(column < stop, value, k.number(0, c.dtype))
 
     return c.stored(Computed(shape, c.dtype, element))
-
-
-def _expr(value: Any) -> Expr:
-    return t.const(value, DType.i64) if isinstance(value, int) else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +269,7 @@ class _Grouped(_Convolution):
         def start(row: Any) -> Expr:
             n, *window = place(row)
             first = [i * s + b for i, s, b in zip(window, phase.stride, phase.begin, strict=True)]
-            return _expr(self._at(k, [n, *first, group * inner]))
+            return t.index(self._at(k, [n, *first, group * inner]))
 
         def left(at: Any, kk: list[Any]) -> Expr:
             for i, d in zip(kk, taps, strict=False):
@@ -340,12 +336,12 @@ class _ByChannel(_Convolution):
                 place = self._windows.place([*outer, first + i], element)
                 x = k.element(self._x, [n, *place, begin + j])
                 w = k.element(self._factor, [*element, 0, begin + j])
-                k.store(sums, sums[_expr(i), _expr(j)] + x * w, i, j)
+                k.store(sums, sums[t.index(i), t.index(j)] + x * w, i, j)
             held = k.local((rows, width), dtype)
             with k.loop(rows, UNROLLED) as i, k.loop(width, VECTOR) as j:
-                k.store(held, sums[_expr(i), _expr(j)], i, j)
+                k.store(held, sums[t.index(i), t.index(j)], i, j)
             step = min(width, t.vector_bytes() // 4)
             with k.loop(rows, SERIAL) as i, k.loop(width // step) as o, k.loop(step, VECTOR) as j:
                 lane = o * step + j
                 index = [n, begin + lane, *outer, first + i]
-                self._finish(k, out, result, index, held[_expr(i), _expr(lane)])
+                self._finish(k, out, result, index, held[t.index(i), t.index(lane)])

@@ -19,11 +19,7 @@ __all__ = ["places"]
 
 def places(shape: Any, dim: int, dtype: DType = DType.i64) -> Array:
     """The index of each element along one dimension."""
-    return Computed(shape, dtype, lambda k, index: t.cast(_expr(index[dim]), dtype), cost=0)
-
-
-def _expr(value: Any) -> Expr:
-    return t.const(value, DType.i64) if isinstance(value, int) else value
+    return Computed(shape, dtype, lambda k, index: t.cast(t.index(index[dim]), dtype), cost=0)
 
 
 @rule("full", "full_like")
@@ -44,7 +40,7 @@ def arange(c: Call, start: Any, end: Any, step: Any = 1, *rest: Any) -> Array:
     first, by = constant(_cut(start, wide), wide), constant(_cut(step, wide), wide)
 
     def element(k: Kernel, index: Index) -> Expr:
-        return k.element(first, ()) + t.cast(_expr(index[0]), wide) * k.element(by, ())
+        return k.element(first, ()) + t.cast(t.index(index[0]), wide) * k.element(by, ())
 
     return cast(Computed(c.shape(), wide, element, cost=1), c.dtype)
 

@@ -120,7 +120,7 @@ def pack(k: Kernel, b: Strided, at: list[Any], width: int, work: Any) -> Buffer:
     def read(jo: Any, kk: Any, j: Any, *, clamped: bool) -> Expr:
         place = jo * width + j
         if clamped:
-            place = t.minimum(_expr(place), _expr(columns - 1))
+            place = t.minimum(t.index(place), t.index(columns - 1))
         return k.element(b, [*at, kk, place])
 
     def copy(jo: Any, *, clamped: bool) -> None:
@@ -134,13 +134,9 @@ def pack(k: Kernel, b: Strided, at: list[Any], width: int, work: Any) -> Buffer:
     with k.shared(columns // width, work) as jo:
         copy(jo, clamped=False)
     if not whole:
-        with k.when(_expr(columns % width) > _expr(0)):
+        with k.when(t.index(columns % width) > t.index(0)):
             copy(columns // width, clamped=True)
     return packed
-
-
-def _expr(value: Any) -> Expr:
-    return t.const(value, DType.i64) if isinstance(value, int) else value
 
 
 class Tile:
@@ -216,7 +212,7 @@ class Tile:
             if isinstance(rest, int):
                 self._tile(tiles, jo, rest)
             else:
-                with k.when(rest > _expr(0)):
+                with k.when(rest > t.index(0)):
                     self._tile(tiles, jo, self.tile, last=rows)
 
     def _pack(self, rows: Any, work: Any) -> None:
@@ -247,21 +243,21 @@ class Tile:
         sums = k.local((rows, width), self.dtype)
 
         def row(i: Any) -> Any:
-            return first + i if last is None else t.minimum(_expr(first + i), last - 1)
+            return first + i if last is None else t.minimum(t.index(first + i), last - 1)
 
         places = None if self._packed is not None else self._places(row, rows)
 
         def left(i: Any, kk: list[Any]) -> Expr:
             if self._packed is not None:
-                return self._packed[_expr(tile), _expr(kk[0]), _expr(i)]
-            return self._left(row(i) if places is None else places[_expr(i)], [*kk[:-1], self._at(kk[-1])])
+                return self._packed[t.index(tile), t.index(kk[0]), t.index(i)]
+            return self._left(row(i) if places is None else places[t.index(i)], [*kk[:-1], self._at(kk[-1])])
 
         def start(i: Any, j: Any) -> Expr:
             zero = k.number(0, self.dtype)
             if self._held is None:
                 return zero
-            found = self._held[_expr(tile), _expr(jo), _expr(i), j]
-            return found if self._is_last else t.select(t.eq(_expr(self._block), _expr(0)), zero, found)
+            found = self._held[t.index(tile), t.index(jo), t.index(i), j]
+            return found if self._is_last else t.select(t.eq(t.index(self._block), t.index(0)), zero, found)
 
         with k.loop(rows, UNROLLED) as i, k.loop(width, VECTOR) as j:
             k.store(sums, start(i, j), i, j)
@@ -269,10 +265,10 @@ class Tile:
             kk = [loops.enter_context(k.loop(d)) for d in (*map(k.size, self.outer), self._depth)]
             i, j = loops.enter_context(k.loop(rows, UNROLLED)), loops.enter_context(k.loop(width, VECTOR))
             right = self._right(jo, [*kk[:-1], self._at(kk[-1])], j)
-            k.store(sums, sums[_expr(i), j] + left(i, kk) * right, i, j)
+            k.store(sums, sums[t.index(i), j] + left(i, kk) * right, i, j)
         if not self._is_last:
             with k.loop(rows, UNROLLED) as i, k.loop(width, VECTOR) as j:
-                k.store(self._held, sums[_expr(i), j], tile, jo, i, j)
+                k.store(self._held, sums[t.index(i), j], tile, jo, i, j)
             return
         columns = k.size(self.columns)
         whole = isinstance(columns, int) and columns % width == 0
@@ -281,12 +277,12 @@ class Tile:
             return
         held = k.local((rows, width), self.dtype)  # a tile that is read by computed indices is none of registers
         with k.loop(rows, UNROLLED) as i, k.loop(width, VECTOR) as j:
-            k.store(held, sums[_expr(i), j], i, j)
-        stop = rows if last is None else t.minimum(last - first, _expr(rows))
+            k.store(held, sums[t.index(i), j], i, j)
+        stop = rows if last is None else t.minimum(last - first, t.index(rows))
         if whole:
             self._store(held, first, jo, stop, width, SERIAL)
             return
-        is_whole = _expr(jo + 1) * width <= columns
+        is_whole = t.index(jo + 1) * width <= columns
         with k.when(is_whole):
             self._store(held, first, jo, stop, width, SERIAL)
         with k.when(t.negate(is_whole)):
@@ -309,9 +305,9 @@ class Tile:
             place = self._row(first + i)
             if not vector:
                 with k.loop(width) as j:
-                    self._done(place, jo * self.width + j, sums[_expr(i), _expr(j)])
+                    self._done(place, jo * self.width + j, sums[t.index(i), t.index(j)])
                 return
             step = min(width, t.vector_bytes() // 4)
             with k.loop(width // step, kind) as o, k.loop(step, VECTOR) as j:
                 lane = o * step + j
-                self._done(place, jo * self.width + lane, sums[_expr(i), lane])
+                self._done(place, jo * self.width + lane, sums[t.index(i), lane])

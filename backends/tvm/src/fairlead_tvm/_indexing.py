@@ -17,20 +17,16 @@ from fairlead_tvm._views import axis
 __all__ = ["checked"]
 
 
-def _expr(value: Any) -> Expr:
-    return t.const(value, DType.i64) if isinstance(value, int) else value
-
-
 def checked(c: Call, index: Array, size: Dim, *, negative: bool = True) -> Array:
     """Indices counted from the front, where none may be out of range; what is gets the nearest that is not."""
     index = c.stored(cast(index, DType.i64)) if index.cost else cast(index, DType.i64)
 
     def holds(k: Kernel, i: Expr) -> Expr:
-        count = _expr(k.size(size))
+        count = t.index(k.size(size))
         return t.all_of(i >= (t.const(0, DType.i64) - count if negative else t.const(0, DType.i64)), i < count)
 
     def place(k: Kernel, i: Expr) -> Expr:
-        count = _expr(k.size(size))
+        count = t.index(k.size(size))
         front = t.select(i < t.const(0, DType.i64), i + count, i)
         return t.minimum(t.maximum(front, t.const(0, DType.i64)), count - 1)
 

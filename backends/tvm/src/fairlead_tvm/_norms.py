@@ -38,7 +38,7 @@ def _normalised(
     dtype = x.dtype
 
     def body(k: Kernel, out: Strided, row: Row) -> None:
-        size = t.cast(_expr(k.size(row.size)), dtype)
+        size = t.cast(t.index(k.size(row.size)), dtype)
         values = row.held(lambda j: k.element(x, [*row.at, j]))
         mean = k.named(row.sum(lambda j: values[j]) / size, dtype) if centred else t.const(0.0, dtype)
         spread = row.sum(lambda j: (values[j] - mean) * (values[j] - mean))
@@ -52,10 +52,6 @@ def _normalised(
         row.each(finish)
 
     return c.program.kernel(x.shape, dtype, lambda k, out: each_row(k, out, dtype, lambda row: body(k, out, row)))
-
-
-def _expr(value: Any) -> Any:
-    return t.const(value, DType.i64) if isinstance(value, int) else value
 
 
 def _statistics(c: Call, x: Array, over: tuple[int, ...], eps: float) -> tuple[Array, Array]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fairlead.ir import Dim, DType, Node, Value
+from fairlead.ir import Dim, Node, Value
 from fairlead_tvm import _tvm as t
 from fairlead_tvm._arrays import Array, Index
 from fairlead_tvm._call import Call
@@ -15,10 +15,6 @@ from fairlead_tvm._tvm import Expr
 from fairlead_tvm._views import moved
 
 __all__: list[str] = []
-
-
-def _expr(value: Any) -> Expr:
-    return t.const(value, DType.i64) if isinstance(value, int) else value
 
 
 def _of_nothing(node: Node) -> str | None:
@@ -34,7 +30,7 @@ def _mirrored(at: Expr, size: Expr) -> Expr:
 
 
 def _nearest(at: Expr, size: Expr) -> Expr:
-    return t.minimum(t.maximum(at, _expr(0)), size - 1)
+    return t.minimum(t.maximum(at, t.index(0)), size - 1)
 
 
 def _padded(place: Callable[[Expr, Expr], Expr]) -> Rule:
@@ -47,7 +43,7 @@ def _padded(place: Callable[[Expr, Expr], Expr]) -> Rule:
 
         def index(k: Kernel, at: Index) -> list[Any]:
             return [
-                place(_expr(i - k.size(start)), _expr(k.size(size))) if d in around else i
+                place(t.index(i - k.size(start)), t.index(k.size(size))) if d in around else i
                 for d, (i, start, size) in enumerate(zip(at, before, x.shape, strict=True))
             ]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fairlead.ir import DType, Node, Value, dims
 from fairlead_tvm import _tvm as t
 from fairlead_tvm._arrays import Array, Computed
@@ -38,12 +36,8 @@ def _found(c: Call, x: Array, at: int, kind: str) -> tuple[Array, Array]:
 
     count = x.shape[at]
     along = tuple(count if d == at else 1 for d in range(x.ndim))
-    counted = Computed(along, DType.i64, lambda k, index: _expr(index[at]), cost=0)
+    counted = Computed(along, DType.i64, lambda k, index: t.index(index[at]), cost=0)
     return best, reduced(c.program, c.kernel_map(place, x, best, counted, dtype=DType.i64, cost=3), (at,), "min")
-
-
-def _expr(value: Any) -> Expr:
-    return t.const(value, DType.i64) if isinstance(value, int) else value
 
 
 def _with_place(kind: str) -> Rule:

@@ -37,10 +37,6 @@ _Spans: TypeAlias = Callable[[Kernel, list[Any]], list[_Span]]
 """The spans of a window."""
 
 
-def _expr(value: Any) -> Expr:
-    return t.const(value, DType.i64) if isinstance(value, int) else value
-
-
 def _sliding(windows: Windows, sizes: Shape, counts: Shape) -> _Spans:
     def spans(k: Kernel, at: list[Any]) -> list[_Span]:
         return [_slid(k, windows, d, i, sizes[d], counts[d]) for d, i in enumerate(at)]
@@ -53,13 +49,13 @@ def _slid(k: Kernel, windows: Windows, d: int, window: Any, size: Dim, count: Di
         windows.sizes[d], windows.stride[d], windows.padding[d], windows.dilation[d],
     )  # fmt: skip
     assert isinstance(reach, int), "windows have a size that is known"
-    begin, n = window * stride - padding, _expr(k.size(size))
+    begin, n = window * stride - padding, t.index(k.size(size))
     fits = isinstance(size, int) and isinstance(count, int) and (count - 1) * stride + (reach - 1) * step < size
     if padding == 0 and fits:
         return _Span(begin, reach, step, reach)
-    skipped = (t.maximum(_expr(0) - begin, _expr(0)) + (step - 1)) // step
-    stop = t.minimum(_expr(reach), (n - begin + (step - 1)) // step)
-    whole = t.minimum(_expr(begin) + reach, n + padding) - begin
+    skipped = (t.maximum(t.index(0) - begin, t.index(0)) + (step - 1)) // step
+    stop = t.minimum(t.index(reach), (n - begin + (step - 1)) // step)
+    whole = t.minimum(t.index(begin) + reach, n + padding) - begin
     first, inside = k.settled(begin + skipped * step), k.settled(stop - skipped)
     return _Span(first, inside, step, whole)
 
@@ -115,9 +111,9 @@ def _largest(c: Call, x: Array, counts: Shape, spans: _Spans) -> Array:
         with k.loop(width, VECTOR) as j:
             k.store(best, k.number(lowest(x.dtype), x.dtype), j)
         with _within(k, spans(k, window)) as place, k.loop(width, VECTOR) as j:
-            k.store(best, larger(best[_expr(j)], k.element(x, [n, begin + j, *place]), x.dtype), j)
+            k.store(best, larger(best[t.index(j)], k.element(x, [n, begin + j, *place]), x.dtype), j)
         with k.loop(width, VECTOR) as j:
-            k.write(out, [n, begin + j, *window], best[_expr(j)])
+            k.write(out, [n, begin + j, *window], best[t.index(j)])
 
     return _each_window(c, x, counts, x.dtype, body)
 
@@ -130,7 +126,7 @@ def _place_of_largest(c: Call, x: Array, counts: Shape, spans: _Spans) -> Array:
         found: Any = 0
         for i, size in zip(place, sizes, strict=True):
             found = found * k.size(size) + i
-        return _expr(found)
+        return t.index(found)
 
     def body(k: Kernel, out: Strided, at: list[Any], begin: Any, width: int) -> None:
         n, *window = at
@@ -141,12 +137,12 @@ def _place_of_largest(c: Call, x: Array, counts: Shape, spans: _Spans) -> Array:
             k.store(where, flat(k, [span.first for span in found]), j)
         with _within(k, found) as place, k.loop(width, VECTOR) as j:
             value = k.element(x, [n, begin + j, *place])
-            better = value > best[_expr(j)]
+            better = value > best[t.index(j)]
             better = t.any_of(better, t.ne(value, value)) if x.dtype.is_floating else better
-            k.store(where, t.select(better, flat(k, place), where[_expr(j)]), j)
-            k.store(best, t.select(better, value, best[_expr(j)]), j)
+            k.store(where, t.select(better, flat(k, place), where[t.index(j)]), j)
+            k.store(best, t.select(better, value, best[t.index(j)]), j)
         with k.loop(width, VECTOR) as j:
-            k.write(out, [n, begin + j, *window], where[_expr(j)])
+            k.write(out, [n, begin + j, *window], where[t.index(j)])
 
     return _each_window(c, x, counts, DType.i64, body)
 
@@ -193,9 +189,9 @@ def _average(c: Call, x: Array, counts: Shape, spans: _Spans, share: Callable[[E
         with k.loop(width, VECTOR) as j:
             k.store(sums, k.number(0, x.dtype), j)
         with _within(k, found) as place, k.loop(width, VECTOR) as j:
-            k.store(sums, sums[_expr(j)] + k.element(x, [n, begin + j, *place]), j)
+            k.store(sums, sums[t.index(j)] + k.element(x, [n, begin + j, *place]), j)
         with k.loop(width, VECTOR) as j:
-            k.write(out, [n, begin + j, *window], share(sums[_expr(j)], found))
+            k.write(out, [n, begin + j, *window], share(sums[t.index(j)], found))
 
     return reshaped(c.program, _each_window(c, x, counts, x.dtype, body), c.shape())
 
@@ -220,7 +216,7 @@ def avg_pool(
         count: Any = 1
         for span in spans:
             count = count * (span.size if count_include_pad else span.count)
-        return total / t.cast(_expr(divisor_override or count), source.dtype)
+        return total / t.cast(t.index(divisor_override or count), source.dtype)
 
     return _average(c, source, counts, _sliding(windows, x.shape[-rank:], counts), share)
 
@@ -232,7 +228,7 @@ def adaptive_avg_pool(c: Call, x: Array, counts: tuple[Dim, ...]) -> Array:
     def share(total: Expr, spans: list[_Span]) -> Expr:
         """Over one dimension after the other, as in ATen."""
         for span in spans:
-            total = total / t.cast(_expr(span.count), source.dtype)
+            total = total / t.cast(t.index(span.count), source.dtype)
         return total
 
     return _average(c, source, counts, _adaptive(x.shape[-len(counts) :], counts), share)

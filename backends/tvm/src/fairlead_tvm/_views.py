@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from fairlead.ir import DType, Node, Value, dims
+from fairlead.ir import Node, Value, dims
 from fairlead.ir.dims import Dim
 from fairlead_tvm import _tvm as t
 from fairlead_tvm._arrays import Array, Computed, Index, Shape, Strided, channels_last, row_major
@@ -246,9 +246,9 @@ def concatenated(program: Program, parts: list[Array], dim: int) -> Array:
         value, at = None, index[dim]
         for part, end in reversed(list(zip(parts, ends, strict=True))):
             size, stop = k.size(part.shape[dim]), k.size(end)
-            inside = t.minimum(t.maximum(_expr(at - (stop - size)), _expr(0)), _expr(size - 1))
+            inside = t.minimum(t.maximum(t.index(at - (stop - size)), t.index(0)), t.index(size - 1))
             each = k.element(part, [*index[:dim], inside, *index[dim + 1 :]])
-            value = each if value is None else t.select(at < _expr(stop), each, value)
+            value = each if value is None else t.select(at < t.index(stop), each, value)
         return value
 
     return Computed(shape, parts[0].dtype, element, cost=3 * len(parts))
@@ -280,10 +280,6 @@ def _copy(k: Kernel, out: Strided, part: Array, place: list[Any], begin: Dim) ->
         lanes(part.dtype),
         lambda j: k.write(out, [n, j + shift, *at], k.element(part, [n, j, *at])),
     )
-
-
-def _expr(value: Any) -> Expr:
-    return t.const(value, DType.i64) if isinstance(value, int) else value
 
 
 @rule("cat")
@@ -354,10 +350,10 @@ def constant_pad(c: Call, x: Array, pad: tuple[Dim, ...], value: Any = 0) -> Arr
             if start == 0 and size == wide:
                 places.append(i)
                 continue
-            at, count = _expr(i - k.size(start)), _expr(k.size(size))
-            holds = t.all_of(at >= _expr(0), at < count)
+            at, count = t.index(i - k.size(start)), t.index(k.size(size))
+            holds = t.all_of(at >= t.index(0), at < count)
             inside = holds if inside is None else t.all_of(inside, holds)
-            places.append(t.minimum(t.maximum(at, _expr(0)), count - 1))
+            places.append(t.minimum(t.maximum(at, t.index(0)), count - 1))
         found = k.element(x, places)
         return found if inside is None else t.select(inside, found, k.number(value, c.dtype))
 
@@ -384,7 +380,7 @@ def _triangle(lower: bool) -> Callable[..., Array]:
         source = c.stored(x) if x.products else x
 
         def element(k: Kernel, index: Index) -> Expr:
-            row, column = _expr(index[-2]) + k.size(k_), _expr(index[-1])
+            row, column = t.index(index[-2]) + k.size(k_), t.index(index[-1])
             inside = column <= row if lower else column >= row
             return t.select(inside, k.element(source, index), k.number(0, x.dtype))
 
@@ -432,10 +428,10 @@ def _written(c: Call, x: Array, source: Array, dim: int, start: Dim, step: int) 
         return x
 
     def element(k: Kernel, index: Index) -> Expr:
-        at = _expr(index[dim] - k.size(start))
-        count = _expr(k.size(source.shape[dim]))
-        inside = t.all_of(t.all_of(at >= _expr(0), at < count * step), t.eq(at % step, _expr(0)))
-        place = t.minimum(t.maximum(at // step, _expr(0)), count - 1)
+        at = t.index(index[dim] - k.size(start))
+        count = t.index(k.size(source.shape[dim]))
+        inside = t.all_of(t.all_of(at >= t.index(0), at < count * step), t.eq(at % step, t.index(0)))
+        place = t.minimum(t.maximum(at // step, t.index(0)), count - 1)
         return t.select(inside, k.element(source, [*index[:dim], place, *index[dim + 1 :]]), k.element(x, index))
 
     return Computed(x.shape, c.dtype, element, cost=x.cost + source.cost + 4)

@@ -70,13 +70,9 @@ def padded(program: Program, x: Array, padding: Sequence[int]) -> Strided:
 def _inside(k: Kernel, at: Sequence[Any], sizes: Sequence[Dim]) -> Expr:
     found = None
     for i, size in zip(at, sizes, strict=True):
-        holds = t.all_of(_expr(i) >= _expr(0), _expr(i) < _expr(k.size(size)))
+        holds = t.all_of(t.index(i) >= t.index(0), t.index(i) < t.index(k.size(size)))
         found = holds if found is None else t.all_of(found, holds)
     return found
-
-
-def _expr(value: Any) -> Expr:
-    return t.const(value, DType.i64) if isinstance(value, int) else value
 
 
 def in_order(program: Program, x: Array) -> Strided:
