@@ -36,10 +36,10 @@ ENTRIES = (
         Entry(name, Kind.backend, Subject(name, "fairlead"))
         for name in ("eager", "inductor", "onnxrt", "openvino", "openxla", "ipex", "tvm")
     ),
-    Entry("onnxrt, frozen", Kind.other, Subject("vendors:frozen_onnxrt", "path")),
-    Entry("onnxrt, frozen, weights watched", Kind.other, Subject("vendors:frozen_watched_onnxrt", "path")),
+    Entry("onnxrt frozen", Kind.other, Subject("vendors:frozen_onnxrt", "path")),
+    Entry("onnxrt frozen and watched", Kind.other, Subject("vendors:frozen_watched_onnxrt", "path")),
     Entry("openvino.torch", Kind.other, Subject("vendors:openvino_torch", "path")),
-    Entry("openvino.torch, AOT", Kind.other, Subject("vendors:openvino_torch_aot", "path")),
+    Entry("openvino.torch AOT", Kind.other, Subject("vendors:openvino_torch_aot", "path")),
     Entry("ORT of torch.onnx.export", Kind.other, Subject("vendors:exported_onnxrt", "path")),
     Entry("ORT alone", Kind.other, Subject("vendors:bare_onnxrt", "path")),
     Entry("OpenVINO alone", Kind.other, Subject("vendors:bare_openvino", "path")),
