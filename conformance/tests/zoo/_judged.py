@@ -23,6 +23,11 @@ def _all() -> tuple[Case, ...]:
     return tuple(case for case in manifest(Level.L4) if case.family not in ("fuzz", "ircompat"))
 
 
+def case_of(name: str) -> Case:
+    """The case with an id."""
+    return next(case for case in _all() if case.id == name)
+
+
 @functools.cache
 def _about() -> dict[str, list[Case]]:
     found: dict[str, list[Case]] = {}
@@ -94,8 +99,7 @@ def killed(
 
 def killed_by(fault: Fault, case: str, *, seed: int = 0) -> Result | None:
     """The failure of one case, by its id, that an honest backend passes; None where the fault survives it."""
-    (chosen,) = [c for c in _all() if c.id == case]
-    found = _result(fault.make(), chosen, seed)
+    found = _result(fault.make(), case_of(case), seed)
     return found if found.status.failed and not _fails_honestly(fault, case, seed) else None
 
 
@@ -107,8 +111,7 @@ def passed_together(fault: Fault, cases: Sequence[Case]) -> set[str]:
 
 def _fails_honestly(fault: Fault, case: str, seed: int) -> bool:
     """Whether an honest backend of the same capabilities fails the case too, which then says nothing."""
-    (found,) = [c for c in _all() if c.id == case]
-    return _result(fault.like(), found, seed).status.failed
+    return _result(fault.like(), case_of(case), seed).status.failed
 
 
-__all__ = ["aimed", "in_turn", "killed", "killed_by", "passed_together", "results"]
+__all__ = ["aimed", "case_of", "in_turn", "killed", "killed_by", "passed_together", "results"]
