@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import cast
 
 from fairlead.ir import Dim, DType, TensorType, Value
 from fairlead.ir.dims import mul
@@ -19,12 +20,41 @@ __all__: list[str] = []
 @rule("nn.scaled_dot_product_attention")
 def attention(c: Call) -> tuple[Ref | None, ...]:
     """``softmax(scale * q @ k.T + mask) @ v``, with zeros where a row is masked out altogether, as in eager."""
-    _check(c, 0, 1, 2, dropout=4)
+    return _attention(c, mask=3, dropout=4, causal=5, scale=float(c.number(6)))
+
+
+@rule("aten._scaled_dot_product_efficient_attention.default", "aten._scaled_dot_product_cudnn_attention.default")
+def biased_attention(c: Call) -> tuple[Ref | None, ...]:
+    """As torch captures attention on CUDA: query, key, value, bias, what is kept, dropout, causal, and more."""
+    return _kept_out(c, mask=3, dropout=5, causal=6)
+
+
+@rule("aten._scaled_dot_product_flash_attention.default")
+def flash_attention(c: Call) -> tuple[Ref | None, ...]:
+    """Arguments: query, key, value, dropout, causal, and more."""
+    return _kept_out(c, mask=None, dropout=3, causal=4)
+
+
+def _kept_out(c: Call, *, mask: int | None, dropout: int, causal: int) -> tuple[Ref | None, ...]:
+    """The first result alone; others are for the backward of torch's own kernel. The scale is the last number."""
+    if any(result is not None for result in c.node.results[1:]):
+        raise Declined("attention that keeps what the backward of torch's own kernel reads")
+    rest = [x for x in c.args[causal + 1 :] if isinstance(x, (int, float)) and not isinstance(x, bool)]
+    width = c.type(0).shape[-1]
+    if not rest and not isinstance(width, int):
+        raise Declined("attention with heads of a dynamic size")
+    scale = float(rest[-1]) if rest else float(cast(int, width)) ** -0.5
+    out, _ = _attention(c, mask=mask, dropout=dropout, causal=causal, scale=scale)
+    return out, *(None for _ in c.node.results[1:])
+
+
+def _attention(c: Call, *, mask: int | None, dropout: int, causal: int, scale: float) -> tuple[Ref, Ref | None]:
+    _check(c, 0, 1, 2, dropout=dropout)
     w, heads = c.writer, _Heads(c, 0, 1)
-    scores = _scores(c, heads, query=0, key=1, mask=3, causal=5, scale=6)
+    scores = _scores(c, heads, query=0, key=1, mask=mask, causal=causal, scale=scale)
     weights = w.same("Softmax", scores, axis=-1)
     out = heads.split(matmul(w, heads.join(weights), c.tensor(2)))
-    dead = _dead_rows(c, 3)
+    dead = None if mask is None else _dead_rows(c, mask)
     if dead is not None:
         out = w.select(dead, w.number(0.0, out.dtype), out)
     return out, _logsumexp(w, scores, weights, dead) if c.wants(1) else None
@@ -45,7 +75,7 @@ def attention_backward(c: Call) -> tuple[Ref | None, ...]:
     w, scale, heads = c.writer, float(c.number(9)), _Heads(c, 1, 2)
     grad, query, out = (heads.join(c.tensor(i)) for i in (0, 1, 4))
     key, value = c.tensor(2), c.tensor(3)
-    scores = _scores(c, heads, query=1, key=2, mask=6, causal=8, scale=9)
+    scores = _scores(c, heads, query=1, key=2, mask=6, causal=8, scale=scale)
     lse = w.op("Unsqueeze", w.cast(c.tensor(5), scores.dtype), w.ints(3))
     weights = heads.join(w.same("Exp", w.same("Sub", scores, lse)))
     delta = reduce(w, "ReduceSum", w.same("Mul", grad, out), (3,))
@@ -100,12 +130,11 @@ def _check(c: Call, query: int, key: int, value: int, *, dropout: int) -> None:
         raise Declined("attention with a dynamic number of heads")
 
 
-def _scores(c: Call, heads: _Heads, *, query: int, key: int, mask: int, causal: int, scale: int) -> Ref:
+def _scores(c: Call, heads: _Heads, *, query: int, key: int, mask: int | None, causal: int, scale: float) -> Ref:
     w = c.writer
-    product = matmul(w, heads.join(c.tensor(query)), c.tensor(key), tb=True, alpha=float(c.number(scale)))
+    product = matmul(w, heads.join(c.tensor(query)), c.tensor(key), tb=True, alpha=scale)
     scores = heads.split(product)
-    given = c.args[mask]
-    if given is not None:
+    if mask is not None and c.args[mask] is not None:
         if c.type(mask).dtype is DType.bool:
             return w.select(c.tensor(mask), scores, w.number(-math.inf, scores.dtype))
         scores = w.same("Add", scores, c.tensor(mask, scores.dtype))

@@ -18,6 +18,7 @@ class ModelFile(msgspec.Struct, frozen=True):
     model: bytes
     inputs: tuple[str | None, ...]
     outputs: tuple[str, ...]
+    check: str | None = None
 
     def text(self) -> str:
         """The model in ONNX's text form."""

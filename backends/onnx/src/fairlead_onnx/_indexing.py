@@ -11,6 +11,7 @@ from fairlead.ir.dims import product
 from fairlead_onnx._call import Call
 from fairlead_onnx._creation import filled, iota
 from fairlead_onnx._logic import is_nan, select
+from fairlead_onnx._ranges import within
 from fairlead_onnx._rules import rule
 from fairlead_onnx._writer import Declined, Ref, Writer
 
@@ -19,7 +20,7 @@ __all__: list[str] = []
 
 @rule("aten.embedding.default")
 def embedding(c: Call) -> Ref:
-    return c.writer.op("Gather", c.tensor(0), _places(c, 1), axis=0)
+    return c.writer.op("Gather", c.tensor(0), _places(c, 1, c.type(0).shape[0]), axis=0)
 
 
 @rule("aten.embedding_dense_backward.default")
@@ -27,7 +28,7 @@ def embedding_backward(c: Call) -> Ref:
     """Arguments: grad, indices, number of rows, padding index, scale by frequency."""
     if c.args[4]:
         raise Declined("an embedding gradient scaled by frequency")
-    w, grad, places = c.writer, c.tensor(0, c.dtype), _places(c, 1)
+    w, grad, places = c.writer, c.tensor(0, c.dtype), _places(c, 1, c.out.shape[0])
     rank, padding = c.rank(1), c.number(3)
     if 0 in c.type(0).shape:
         raise Declined("the gradient of an empty lookup")
@@ -41,7 +42,7 @@ def embedding_backward(c: Call) -> Ref:
 
 @rule("aten.index_select.default")
 def index_select(c: Call) -> Ref:
-    w, x, places = c.writer, c.tensor(0), _places(c, 2)
+    w, x, places = c.writer, c.tensor(0), _places(c, 2, _along(c))
     if c.rank(0) == 0:
         return w.reshape(x, c.out.shape)
     if c.rank(2) == 0:
@@ -55,9 +56,9 @@ def gather(c: Call) -> Ref:
     if not c.rank(0):
         return filled(w, c.tensor(0), c.out.shape)
     if not c.rank(2):
-        picked = w.op("Gather", c.tensor(0), w.op("Reshape", _places(c, 2), w.ints(-1)), axis=0)
+        picked = w.op("Gather", c.tensor(0), w.op("Reshape", _places(c, 2, _along(c)), w.ints(-1)), axis=0)
         return w.reshape(picked, c.out.shape)
-    return w.op("GatherElements", c.tensor(0), _places(c, 2), axis=c.axis(1))
+    return w.op("GatherElements", c.tensor(0), _places(c, 2, _along(c)), axis=c.axis(1))
 
 
 @rule("aten.scatter.src", "aten.scatter.value", "aten.scatter_add.default", "aten.scatter.reduce")
@@ -105,7 +106,7 @@ class _Scatter:
         if flat and (c.rank(0) > 1 or c.rank(2) > 1):
             raise Declined("a scatter of tensors of different ranks")
         self._flat = flat
-        self._places = self._whole(_places(c, 2))
+        self._places = self._whole(_places(c, 2, _along(c)))
         self.source = w.op("Reshape", c.tensor(3, c.dtype), w.ints(-1)) if flat else _source(c)
 
     def _whole(self, ref: Ref) -> Ref:
@@ -167,7 +168,7 @@ def index(c: Call) -> Ref:
     if 0 in c.type(0).shape:
         raise Declined("indexing an empty tensor")
     if len(axes) == 1:
-        return w.op("Gather", x, _to_i64(c, places[axes[0]]), axis=axes[0])
+        return w.op("Gather", x, _to_i64(c, places[axes[0]], c.type(0).shape[axes[0]]), axis=axes[0])
     front = (*axes, *(d for d in range(rank) if d not in axes))
     if front != tuple(range(rank)):
         x = w.op("Transpose", x, perm=front)
@@ -175,7 +176,7 @@ def index(c: Call) -> Ref:
     if "GatherND" in w.target.avoided:
         out = _gathered_flat(c, x, [c.type(0).shape[d] for d in front], indices)
     else:
-        out = w.op("GatherND", x, _stacked(c, indices))
+        out = w.op("GatherND", x, _stacked(c, indices, axes))
     return _placed_back(w, out, axes, _broadcast_rank(places.values()), c.out.rank)
 
 
@@ -185,7 +186,7 @@ def _gathered_flat(c: Call, x: Ref, shape: Sequence[Dim], indices: Sequence[Valu
     at: Ref | None = None
     for dim, index in zip(shape[:count], indices, strict=True):
         size = w.scalar(w.dim(dim))
-        place = _to_i64(c, index)
+        place = _to_i64(c, index, dim)
         negative = w.same("Less", place, w.number(0, DType.i64), result=DType.bool)
         place = w.select(negative, w.same("Add", place, size), place)
         at = place if at is None else w.same("Add", w.same("Mul", at, size), place)
@@ -219,11 +220,11 @@ def index_put(c: Call) -> Ref:
     front = (*axes, *rest)
     moved = front != tuple(range(rank))
     x = w.op("Transpose", c.tensor(0), perm=front) if moved else c.tensor(0)
-    where = _stacked(c, [places[a] for a in axes])
+    where = _stacked(c, [places[a] for a in axes], axes)
     index_shape = _broadcast_shape(places.values())
     updates = _updates(c, axes[0], index_shape, [c.type(0).shape[d] for d in rest])
     flags: dict[str, Any] = {"reduction": "add"} if c.args[3] else {}
-    dtype = w.kernel_dtype("ScatterND", x.dtype) if flags else x.dtype
+    dtype = w.kernel_dtype("ScatterND add", x.dtype) if flags else x.dtype
     out = w.cast(w.op("ScatterND", w.cast(x, dtype), where, w.cast(updates, dtype), **flags), x.dtype)
     return w.op("Transpose", out, perm=tuple(front.index(d) for d in range(rank))) if moved else out
 
@@ -270,17 +271,17 @@ def _index_tensors(c: Call) -> dict[int, Value]:
     return places
 
 
-def _to_i64(c: Call, value: Value) -> Ref:
-    return c.operand(value, DType.i64)
+def _to_i64(c: Call, value: Value, size: Dim) -> Ref:
+    return within(c.writer, c.operand(value, DType.i64), size)
 
 
-def _stacked(c: Call, indices: list[Value]) -> Ref:
-    """Indices, broadcast against each other, as the last dimension of one tensor."""
+def _stacked(c: Call, indices: list[Value], axes: Sequence[int]) -> Ref:
+    """Indices of these dimensions of the first operand, broadcast to one shape, as the last dimension of a tensor."""
     w = c.writer
     shape = _broadcast_shape(indices)
     columns = []
-    for value in indices:
-        ref = _to_i64(c, value)
+    for value, axis in zip(indices, axes, strict=True):
+        ref = _to_i64(c, value, c.type(0).shape[axis])
         if value.tensor.shape != shape:
             ref = w.op("Expand", ref, w.shape(shape))
         columns.append(w.op("Unsqueeze", ref, w.ints(len(shape))))
@@ -298,8 +299,13 @@ def _broadcast_shape(values: object) -> tuple[Dim, ...]:
     return tuple(next((d for d in column if d != 1), 1) for column in zip(*padded, strict=True))
 
 
-def _places(c: Call, operand: int) -> Ref:
-    return c.tensor(operand, DType.i64)
+def _places(c: Call, operand: int, size: Dim) -> Ref:
+    return within(c.writer, c.tensor(operand, DType.i64), size)
+
+
+def _along(c: Call) -> Dim:
+    """The size of the first operand along the dimension that is the second argument."""
+    return c.type(0).shape[c.axis(1)] if c.rank(0) else 1
 
 
 @rule("aten.index_copy.default")
@@ -310,7 +316,7 @@ def index_copy(c: Call) -> Ref:
         raise Declined("index_copy of 0-d or empty tensors")
     x, source = c.tensor(0), c.tensor(3, c.dtype)
     order = (axis, *(d for d in range(rank) if d != axis))
-    places = w.op("Reshape", _places(c, 2), w.ints(-1, 1))
+    places = w.op("Reshape", _places(c, 2, c.type(0).shape[axis]), w.ints(-1, 1))
     if not axis:
         return w.op("ScatterND", x, places, source)
     out = w.op("ScatterND", w.op("Transpose", x, perm=order), places, w.op("Transpose", source, perm=order))

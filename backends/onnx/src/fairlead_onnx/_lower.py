@@ -32,6 +32,7 @@ from fairlead_onnx import (  # noqa: F401 - each enters its rules
 from fairlead_onnx._call import Call
 from fairlead_onnx._file import ModelFile
 from fairlead_onnx._nodes import has_elements, write
+from fairlead_onnx._ranges import in_range
 from fairlead_onnx._rules import RULES
 from fairlead_onnx._target import Target
 from fairlead_onnx._writer import Declined, Ref, Writer, computed
@@ -47,13 +48,15 @@ class Lowered:
     """An ONNX model of a graph.
 
     ``inputs`` names, for each input of the graph, the model's input, or None where nothing reads it; ``outputs``
-    names the model's output for each output of the graph. Every input is an input of the model, weights too: bind
+    names the model's output for each output of the graph, and ``check`` the one that says whether every index was in
+    range, where the target does not ask. Every input is an input of the model, weights too: bind
     those by reference. Integer inputs are 0-d tensors of 64-bit integers.
     """
 
     model: onnx_ir.Model
     inputs: tuple[str | None, ...]
     outputs: tuple[str, ...]
+    check: str | None = None
 
     def externalize(self, indices: Iterable[int]) -> None:
         """Make these inputs of the graph initializers whose bytes lie outside of the model.
@@ -69,7 +72,7 @@ class Lowered:
         import onnx_ir
 
         data: bytes = onnx_ir.serde.serialize_model(self.model).SerializeToString()
-        return ModelFile(data, self.inputs, self.outputs)
+        return ModelFile(data, self.inputs, self.outputs, self.check)
 
 
 def supports(node: Node, *, target: Target) -> Support:
@@ -124,7 +127,8 @@ def lower(graph: Graph, *, target: Target) -> Lowered:
     for node in graph.nodes:
         write(node, writer, values)
     outputs = tuple(_output(writer, v, values[v.id], i) for i, v in enumerate(_results(graph)))
-    return build(graph, writer, names, outputs)
+    held = in_range(writer)
+    return build(graph, writer, names, outputs, None if held is None else writer.rename(held, "in_range"))
 
 
 def _output(writer: Writer, value: Value, ref: Ref, index: int) -> Ref:

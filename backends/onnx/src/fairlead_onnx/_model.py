@@ -17,21 +17,26 @@ _IR_VERSION = 10
 """The ONNX file format of opset 21 and below; readers of the last two years know it."""
 
 
-def build(graph: Graph, writer: Writer, names: list[str], outputs: tuple[Ref, ...]) -> Lowered:
-    """The model of a graph: inputs in order, dead steps left out."""
-    steps = _live(writer.steps, {r.name for r in outputs})
+def build(
+    graph: Graph, writer: Writer, names: list[str], outputs: tuple[Ref, ...], check: Ref | None = None
+) -> Lowered:
+    """The model of a graph: inputs in order, dead steps left out. ``check`` is its last output."""
+    checks = () if check is None else (check,)
+    steps = _live(writer.steps, {r.name for r in (*outputs, *checks)})
     used = _read(steps)
     values: dict[str, onnx_ir.Value] = {"": None}  # type: ignore[dict-item]  # an absent operand
     inputs = [_input(name, i.value) for name, i in zip(names, graph.inputs, strict=True) if name in used]
     values.update((v.name or "", v) for v in inputs)
     nodes, constants = _nodes(steps, list(writer.constants.values()), values)
     results = [_typed(values[r.name], v) for r, v in zip(outputs, graph.output_values(), strict=True)]
+    results += [_sized(values[r.name], r, ()) for r in checks]
     imports = {"": writer.target.opset}
     if any(step.domain for step in _all(steps)):
         imports[CONTRIB] = 1
     body = onnx_ir.Graph(inputs, results, nodes=nodes, initializers=constants, opset_imports=imports, name=graph.name)
     model = onnx_ir.Model(body, ir_version=_IR_VERSION)
-    return Lowered(model, tuple(n if n in used else None for n in names), tuple(r.name for r in outputs))
+    read = tuple(n if n in used else None for n in names)
+    return Lowered(model, read, tuple(r.name for r in outputs), None if check is None else check.name)
 
 
 def _live(steps: Sequence[Step], wanted: set[str]) -> list[Step]:

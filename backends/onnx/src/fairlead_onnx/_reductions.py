@@ -73,12 +73,36 @@ def _summed(c: Call, axes: tuple[int, ...], *, keep: bool) -> Ref:
     w, x = c.writer, c.tensor(0, c.dtype)
     if x.dtype.is_floating:
         return _reduced_long(c, "ReduceSum", x, axes, keep=keep)
+    if "ReduceSum" in w.target.avoided:
+        return _summed_in_f64(c, x, axes, keep=keep)
     x = w.cast(x, DType.i64)
     if c.type(0).dtype is not DType.i64:
         return w.cast(reduce(w, "ReduceSum", x, axes, keep=keep), c.dtype)
     for axis in axes:
         x = w.op("Gather", w.op("CumSum", x, w.number(axis, DType.i64)), w.ints(-1), axis=axis)
     return w.cast(w.op("Squeeze", x, w.ints(*axes)) if axes and not keep else x, c.dtype)
+
+
+_EXACT = 2**21
+"""So many integers of 32 bits have a sum that f64 holds."""
+
+
+def _summed_in_f64(c: Call, x: Ref, axes: tuple[int, ...], *, keep: bool) -> Ref:
+    """A sum of integers, those of 64 bits as halves of 32 bits."""
+    w, dtype, sizes = c.writer, c.type(0).dtype, [c.type(0).shape[a] for a in axes]
+    count = math.prod(n for n in sizes if isinstance(n, int)) if all(isinstance(n, int) for n in sizes) else math.inf
+    if count > _EXACT and dtype not in (DType.bool, DType.u8, DType.i8):
+        raise Declined(f"{w.target.name} adds integers in floating point, and these may be too many")
+
+    def added(part: Ref) -> Ref:
+        return w.cast(reduce(w, "ReduceSum", w.cast(part, DType.f64), axes, keep=keep), DType.i64)
+
+    if dtype is not DType.i64:
+        return w.cast(added(x), c.dtype)
+    base = w.number(2**32, DType.i64)
+    low = w.same("Mod", x, base)
+    high = w.same("Div", w.same("Sub", x, low), base)
+    return w.cast(w.same("Add", w.same("Mul", added(high), base), added(low)), c.dtype)
 
 
 @rule("aten.mean.dim", "aten.mean.default")
@@ -226,7 +250,7 @@ def _place_of(w: Writer, op: str, x: Ref, axis: int, *, keep: bool) -> Ref:
     place = w.op(op, w.cast(x, wide), dtype=DType.i64, axis=axis, keepdims=int(keep))
     if not x.dtype.is_floating:
         return place
-    nan = w.cast(is_nan(w, x), DType.i32)
+    nan = w.cast(is_nan(w, x), wide)
     first = w.op("ArgMax", nan, dtype=DType.i64, axis=axis, keepdims=int(keep))
     return w.select(_has_nan(w, x, (axis,), keep=keep), first, place)
 
@@ -317,13 +341,26 @@ def topk(c: Call) -> tuple[Ref | None, ...]:
 _LARGEST = {DType.f32: (2 - 2.0**-23) * 2.0**127, DType.f64: sys.float_info.max}
 
 
+_BEYOND_F32 = 2.0**200
+"""Stands for an infinity among numbers of f32 in f64, far from the ends of that."""
+
+
 def _ranked(c: Call, count: int | str, axis: int, *, largest: bool) -> tuple[Ref, Ref]:
     if _is_empty(c) or count == 0:
         raise Declined("sorting an empty tensor")
     w, x = c.writer, c.exact(0)
+    padded = "TopK" in w.target.avoided
+    if padded and x.dtype in (DType.f64, DType.i64):
+        raise Declined(f"{w.target.name} takes the ends of the range of {x.dtype} for places that are not there")
     wide = w.kernel_dtype("TopK", x.dtype)
+    if padded:
+        wide = DType.f64 if x.dtype.is_floating else DType.i64
     keys = w.cast(x, wide)
-    if x.dtype.is_floating:  # runtimes leave the place of a NaN open, torch has it above infinity
+    if padded and x.dtype.is_floating:
+        end = w.number(_BEYOND_F32, wide)
+        keys = w.same("Min", w.same("Max", keys, w.same("Neg", end)), end)
+        keys = w.select(is_nan(w, x), w.number(2 * _BEYOND_F32, wide), keys)
+    elif x.dtype.is_floating:  # runtimes leave the place of a NaN open, torch has it above infinity
         top = w.number(_LARGEST[x.dtype], x.dtype)
         finite = w.select(w.same("Less", top, x, result=DType.bool), top, x)
         keys = w.select(is_nan(w, x), w.number(math.inf, x.dtype), finite)

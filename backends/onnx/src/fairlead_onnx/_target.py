@@ -30,10 +30,12 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     miss an infinity. ``partial_rows``: in a row with a NaN or an infinity, its softmax makes NaN of some elements only.
     ``casts_truth``: its conversion to bool makes True of all integers but 0. ``where_drops_sign``: its Where makes 0 of
     a -0 of the operand that is taken where the condition holds. ``sums_serially``: it adds many terms one after the
-    other. ``avoided``: ONNX ops that it gets wrong, and that are written in others. ``coarse``: ONNX
+    other. ``avoided``: ONNX ops that it gets wrong, and that are written in others, or otherwise. ``coarse``: ONNX
     ops whose results are lost where they are very small or very large. ``readable``: element types that it takes as
     inputs only, to convert them at once. ``cuts``: half types to which its conversion drops digits, or makes a number
     of a NaN, where torch rounds: their rounding is written in f32.
+    ``complete``: it has no kernel but those of ``kernels``, and conversions. ``unchecked``: it
+    goes on where an index is out of range: the model has one more result, which says whether none was.
     ``saturates``: it adds two products of an unsigned and a signed byte in 16 bits, which are too few: signed bytes
     that stand for quantised numbers are written as unsigned ones.
     """
@@ -55,3 +57,5 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     readable: frozenset[DType] = frozenset()
     cuts: frozenset[DType] = frozenset()
     saturates: bool = False
+    complete: bool = False
+    unchecked: bool = False

@@ -84,6 +84,7 @@ class Writer:
 
     ``half`` is the type of the product that is written now, for targets with a kernel that computes it in halves.
     ``quantised`` says of what each dequantised tensor is, ``unsigned`` names for signed bytes the same plus 128.
+    ``outside`` counts, for each index that was written, its places that are out of range.
     """
 
     def __init__(self, target: Target, symbol: Callable[[str], Ref], prefix: str = "t") -> None:
@@ -94,6 +95,7 @@ class Writer:
         self.half: DType | None = None
         self.quantised: dict[str, Quantised] = {}
         self.unsigned: dict[str, Ref] = {}
+        self.outside: list[Ref] = []
         self._symbol = symbol
         self._halves: dict[str, Ref] = {}
         self._rounded: dict[str, DType] = {}
@@ -117,6 +119,7 @@ class Writer:
         """One node with a result for each of ``dtypes``."""
         if self.half is not None and self.half in self.target.kernels.get(op, ()):
             return self._in_halves(self.half, op, inputs, domain, attributes)
+        self._need_kernel(op, inputs)
         names = [r.name if r is not None else "" for r in inputs]
         while names and not names[-1]:
             names.pop()
@@ -129,6 +132,14 @@ class Writer:
             self._producers |= dict.fromkeys(step.outputs, step)
             self._written[key] = refs
         return refs
+
+    def _need_kernel(self, op: str, inputs: Sequence[Ref | None]) -> None:
+        """Raises `Declined` where the runtime is known to have no kernel for what an op computes on."""
+        given = inputs[1 if op == "Where" else 0]
+        if not self.target.complete or op == "Cast" or given is None:
+            return
+        if given.dtype not in self.target.kernels.get(op, ()):
+            raise Declined(f"{self.target.name} has no {op} for {given.dtype}")
 
     def inside(self, symbols: Callable[[str], Ref | None]) -> Writer:
         """A writer for a body: its names are its own. A symbol that ``symbols`` does not know is one of this graph."""

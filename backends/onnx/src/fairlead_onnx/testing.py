@@ -67,8 +67,10 @@ class OpCase:
             return CASES[self.index][2](_TORCH[self.dtype])
 
 
-def check(cases: Sequence[OpCase], backend: Backend[Any]) -> dict[str, str]:
+def check(cases: Sequence[OpCase], backend: Backend[Any], device: str = "cpu") -> dict[str, str]:
     """Run cases, compiled as one graph, and compare each with eager; returns the reasons of those that are declined.
+
+    Eager computes on the CPU, whatever the device that the backend is given the operands on.
 
     Raises AssertionError, which names the case, where a result differs in dtype, shape or values.
     """
@@ -78,8 +80,8 @@ def check(cases: Sequence[OpCase], backend: Backend[Any]) -> dict[str, str]:
     for case in cases:
         args = case.arguments()
         own: list[torch.Tensor] = []
-        expected = _eager(case.op, args)
-        node = _node(case, args, expected, own, len(inputs))
+        expected = [_moved(r, device) for r in _eager(case.op, args)]
+        node = _node(case, _moved(_complete(case.op, args), device), expected, own, len(inputs))
         support = backend.supports(node)
         if not support.accepted:
             declined[str(case)] = support.reason
@@ -91,10 +93,17 @@ def check(cases: Sequence[OpCase], backend: Backend[Any]) -> dict[str, str]:
     return declined
 
 
+def _moved(arg: Any, device: str) -> Any:
+    """An argument with its tensors on a device; sequences are tuples."""
+    if isinstance(arg, (tuple, list)):
+        return tuple(_moved(a, device) for a in arg)
+    return arg.to(device) if isinstance(arg, torch.Tensor) else arg
+
+
 def graph_of(case: OpCase) -> Graph:
     """The case as a graph of one node, for what compiles and does not run."""
     args, own = case.arguments(), list[torch.Tensor]()
-    node = _node(case, args, _eager(case.op, args), own, 0)
+    node = _node(case, _complete(case.op, args), _eager(case.op, args), own, 0)
     return _graph(own, [node])
 
 
@@ -128,7 +137,7 @@ def _node(
     case: OpCase, args: tuple[Any, ...], expected: list[torch.Tensor | None], inputs: list[torch.Tensor], first: int
 ) -> Node:
     """The node of a case. Its operands are appended to ``inputs`` and numbered from ``first`` on."""
-    node_args = tuple(_argument(a, inputs, first) for a in _complete(case.op, args))
+    node_args = tuple(_argument(a, inputs, first) for a in args)
     base = _RESULTS + 100_000 * case.index + 100 * list(DType).index(case.dtype)
     results = tuple(None if r is None else Value(base + i, _type(r)) for i, r in enumerate(expected))
     return Node(case.op, node_args, results)
@@ -164,7 +173,7 @@ def _argument(arg: Any, inputs: list[torch.Tensor], first: int) -> Argument:
 
 
 def _type(tensor: torch.Tensor) -> TensorType:
-    return TensorType(_DTYPES[tensor.dtype], tuple(tensor.shape))
+    return TensorType(_DTYPES[tensor.dtype], tuple(tensor.shape), device=str(tensor.device))
 
 
 def _complete(op: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
