@@ -22,3 +22,11 @@ DECLINED = {
 def test_an_op_agrees_with_eager_or_is_declined_with_a_known_reason(case: OpCase) -> None:
     reasons = set(check([case], backend).values())
     assert reasons <= {DECLINED.get(f"{case.op}/{case.dtype}")}
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("case", op_cases(), ids=str)
+def test_an_op_agrees_on_cuda_with_eager_or_is_declined_with_a_reason_of_its_own(case: OpCase) -> None:
+    reasons = set(check([case], backend, "cuda:0").values())
+    known = DECLINED.get(f"{case.op}/{case.dtype}")
+    assert all(reason == known or reason.startswith("ONNX Runtime on CUDA ") for reason in reasons)

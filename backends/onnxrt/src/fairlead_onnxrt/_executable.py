@@ -3,46 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import onnxruntime
 import torch
 from onnxruntime.capi import _pybind_state as ort
 
-from fairlead.ir import DType, Graph, ScalarType
-from fairlead.ir.dims import evaluator
+from fairlead.ir import Graph
 from fairlead_onnx import ModelFile
 from fairlead_onnxrt._options import OnnxRuntimeOptions
 from fairlead_onnxrt._session import Session, model_file, open_session, optimized_text
+from fairlead_onnxrt._signature import Signature, signature_of
 
 __all__ = ["SessionExecutable"]
 
-TORCH_DTYPES = {
-    DType.bool: torch.bool,
-    DType.u8: torch.uint8,
-    DType.i8: torch.int8,
-    DType.i16: torch.int16,
-    DType.i32: torch.int32,
-    DType.i64: torch.int64,
-    DType.f16: torch.float16,
-    DType.bf16: torch.bfloat16,
-    DType.f32: torch.float32,
-    DType.f64: torch.float64,
-}
-_ELEMENT_TYPES = {
-    DType.f32: 1,
-    DType.u8: 2,
-    DType.i8: 3,
-    DType.i16: 5,
-    DType.i32: 6,
-    DType.i64: 7,
-    DType.bool: 9,
-    DType.f16: 10,
-    DType.f64: 11,
-    DType.bf16: 16,
-}
 _CPU = ort.OrtDevice(ort.OrtDevice.cpu(), ort.OrtDevice.default_memory(), 0)
 _NOWHERE = torch.zeros(1, dtype=torch.int64, device="cpu")
 _NOWHERE_ADDRESS = _NOWHERE.data_ptr()
@@ -50,37 +25,6 @@ _NOWHERE_ADDRESS = _NOWHERE.data_ptr()
 _LARGE = 1 << 20
 """From so many bytes on, ONNX Runtime allocates a result. The system takes such memory back from torch's allocator each
 time it is freed, and hands it out a page at a time: a tenth of a small model's call. The runtime's arena keeps it."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Input:
-    """One passed input: element type and, where static, its shape.
-
-    ``name`` is its name in the session, None where nothing reads it.
-    """
-
-    name: str | None
-    element: int
-    shape: tuple[int, ...] | None
-    is_scalar: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Output:
-    name: str
-    element: int
-    dtype: torch.dtype
-    shape: tuple[int, ...] | None
-    sizes: tuple[Callable[[Mapping[str, int]], int], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Signature:
-    """What a call needs to know of the graph, worked out once."""
-
-    inputs: tuple[_Input, ...]
-    outputs: tuple[_Output, ...]
-    symbols: tuple[tuple[str, int, int | None], ...]
 
 
 class SessionExecutable:
@@ -113,7 +57,7 @@ class SessionExecutable:
         """Load the session again: ONNX Runtime packs weights, so that new values in place are not enough."""
         self._constants = constants
         session = open_session(self._graph, self.file, self._options, constants)
-        self._runs = _Runs(session, _signature(self._graph, self.file, self.baked))
+        self._runs = _Runs(session, signature_of(self._graph, self.file, self.baked))
 
     def __call__(self, inputs: Sequence[Any], /) -> list[torch.Tensor]:
         return self._runs(inputs)
@@ -122,7 +66,7 @@ class SessionExecutable:
 class _Runs:
     """A session and its idle bindings. A binding serves one call at a time; a call that finds none makes one."""
 
-    def __init__(self, session: Session, signature: _Signature) -> None:
+    def __init__(self, session: Session, signature: Signature) -> None:
         self._session = session
         self._signature = signature
         self._idle: list[_Binding] = []
@@ -141,7 +85,7 @@ class _Runs:
 class _Binding:
     """One set of bound addresses. What stays where it was is not bound again; every output is."""
 
-    def __init__(self, session: onnxruntime.InferenceSession, signature: _Signature) -> None:
+    def __init__(self, session: onnxruntime.InferenceSession, signature: Signature) -> None:
         self._run = session._sess.run_with_iobinding
         self._binding = ort.SessionIOBinding(session._sess)
         self._options = ort.RunOptions()
@@ -168,13 +112,9 @@ class _Binding:
             elif address != addresses[i]:
                 binding.bind_input(spec.name, _CPU, spec.element, spec.shape, address)
                 addresses[i] = address
-        env = {name: inputs[i] if dim is None else inputs[i].shape[dim] for name, i, dim in signature.symbols}
         outputs: list[Any] = []
         large = []
-        for at, out in enumerate(signature.outputs):
-            shape = out.shape
-            if shape is None:
-                shape = tuple(size(env) for size in out.sizes)
+        for at, (out, shape) in enumerate(zip(signature.outputs, signature.shapes(inputs), strict=True)):
             if out.dtype is not torch.bool and math.prod(shape) * out.dtype.itemsize >= _LARGE:
                 binding.bind_output(out.name, _CPU)
                 outputs.append(None)
@@ -190,31 +130,3 @@ class _Binding:
                 outputs[at] = torch.utils.dlpack.from_dlpack(values[at].to_dlpack())
             binding.clear_binding_outputs()
         return outputs
-
-
-def _signature(graph: Graph, file: ModelFile, baked: frozenset[int]) -> _Signature:
-    passed = [i for i in range(len(graph.inputs)) if i not in baked]
-    position = {index: at for at, index in enumerate(passed)}
-    specs = tuple(_input(graph, i, file.inputs[i]) for i in passed)
-    results = tuple(
-        _output(name, value.tensor.dtype, value.tensor.shape)
-        for name, value in zip(file.outputs, graph.output_values(), strict=True)
-    )
-    dynamic = any(o.shape is None for o in results)
-    symbols = tuple((s.name, position[s.source[0]], s.source[1]) for s in graph.symbols) if dynamic else ()
-    return _Signature(specs, results, symbols)
-
-
-def _input(graph: Graph, index: int, name: str | None) -> _Input:
-    type_ = graph.inputs[index].value.type
-    if isinstance(type_, ScalarType):
-        return _Input(name, _ELEMENT_TYPES[DType.i64], (), True)
-    shape = tuple(d for d in type_.shape if isinstance(d, int))
-    return _Input(name, _ELEMENT_TYPES[type_.dtype], shape if type_.is_static else None, False)
-
-
-def _output(name: str, dtype: DType, shape: tuple[int | str, ...]) -> _Output:
-    static = tuple(d for d in shape if isinstance(d, int))
-    is_static = len(static) == len(shape)
-    sizes = () if is_static else tuple(map(evaluator, shape))
-    return _Output(name, _ELEMENT_TYPES[dtype], TORCH_DTYPES[dtype], static if is_static else None, sizes)

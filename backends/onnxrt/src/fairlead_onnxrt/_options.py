@@ -8,18 +8,19 @@ import msgspec
 
 from fairlead.backend import Options
 from fairlead.errors import OptionValueError
+from fairlead_onnxrt._devices import CPU, CUDA, has_cuda
 
 __all__ = ["OnnxRuntimeOptions"]
-
-_CPU = "CPUExecutionProvider"
 
 
 class OnnxRuntimeOptions(Options, frozen=True, kw_only=True):
     """What a caller may set; the defaults are the fastest that are exact.
 
-    ``providers``: execution providers, in order of preference; tensors stay in the memory of the host.
-    ``provider_options``: for each of them, by name, its own options, passed on as they are. ``graph_optimization``: how
-    far ONNX Runtime rewrites the graph. ``intra_op_threads``: 0 follows ``torch.get_num_threads()``.
+    ``providers``: execution providers, in order of preference; none stands for those of the device that the tensors
+    are on. ``provider_options``: for each of them, by name, its own options, passed on as they are. ``precision``:
+    ``tf32`` rounds the operands of products and convolutions of float32 on CUDA to 10 bits of fraction.
+    ``graph_optimization``: how far ONNX Runtime rewrites the graph. ``intra_op_threads``: 0 follows
+    ``torch.get_num_threads()``.
     ``inter_op_threads``: so many ops run at once where they do not depend on each other. ``spinning``: whether idle
     threads burn time between the ops of a call, to wake up sooner; they never do after it. ``deterministic``: only
     kernels that give the same bits at each call. ``memory_arena``: memory is kept from call to call.
@@ -31,7 +32,8 @@ class OnnxRuntimeOptions(Options, frozen=True, kw_only=True):
     for options of one that is not among ``providers``.
     """
 
-    providers: tuple[str, ...] = (_CPU,)
+    providers: tuple[str, ...] = ()
+    precision: Literal["f32", "tf32"] = "f32"
     provider_options: dict[str, dict[str, str]] = {}
     graph_optimization: Literal["disabled", "basic", "extended", "all"] = "all"
     intra_op_threads: Annotated[int, msgspec.Meta(ge=0)] = 0
@@ -44,13 +46,16 @@ class OnnxRuntimeOptions(Options, frozen=True, kw_only=True):
     session_config: dict[str, str] = {}
 
     def __post_init__(self) -> None:
-        if self.providers != (_CPU,):
+        if self.providers not in ((), (CPU,)):
             _check_providers(self.providers)
-        if foreign := [name for name in self.provider_options if name not in self.providers]:
+        if not self.provider_options:
+            return
+        providers = self.providers or ((CUDA, CPU) if has_cuda() else (CPU,))
+        if foreign := [name for name in self.provider_options if name not in providers]:
             raise OptionValueError(
                 f"option 'provider_options' is for {foreign[0]!r}, which is not among the providers",
                 where="backend 'onnxrt'",
-                next=f"add it to providers, now {', '.join(self.providers)}, or leave its options out",
+                next=f"add it to providers, now {', '.join(providers)}, or leave its options out",
             )
 
 
@@ -63,8 +68,4 @@ def _check_providers(providers: tuple[str, ...]) -> None:
             f"option 'providers' has {missing[0]!r}, which this build of ONNX Runtime does not have",
             where=f"backend 'onnxrt', onnxruntime {onnxruntime.__version__}",
             next=f"pass some of {', '.join(available)}, or install a build of ONNX Runtime that has it",
-        )
-    if not providers:
-        raise OptionValueError(
-            "option 'providers' names none", where="backend 'onnxrt'", next=f"pass some of {', '.join(available)}"
         )

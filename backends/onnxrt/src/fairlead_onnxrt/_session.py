@@ -13,10 +13,11 @@ import torch
 
 from fairlead.ir import DType, Graph
 from fairlead_onnx import ModelFile, lower
+from fairlead_onnxrt._devices import CPU
 from fairlead_onnxrt._options import OnnxRuntimeOptions
 from fairlead_onnxrt._target import target_here
 
-__all__ = ["Session", "model_file", "open_session"]
+__all__ = ["Session", "as_ort_value", "disabled_in", "model_file", "open_session", "optimized_text", "settings_of"]
 
 _LEVELS = {
     "disabled": onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL,
@@ -55,7 +56,7 @@ def open_session(
     """
     tensors = {name: constants[i].detach().contiguous() for i in constants if (name := file.inputs[i]) is not None}
     values = {name: as_ort_value(t) for name, t in tensors.items()}
-    settings = _settings(options)
+    settings = settings_of(options)
     if values:
         settings.add_external_initializers(list(values), list(values.values()))
     if written is not None:
@@ -64,8 +65,8 @@ def open_session(
     session = onnxruntime.InferenceSession(
         file.model,
         settings,
-        providers=[(name, options.provider_options.get(name, {})) for name in options.providers],
-        disabled_optimizers=[*options.disabled_optimizers, *(_SINGLE_FUSIONS if _has_doubles(graph) else ())],
+        providers=[(name, options.provider_options.get(name, {})) for name in options.providers or (CPU,)],
+        disabled_optimizers=disabled_in(graph, options),
     )
     return Session(session, (tensors, values))
 
@@ -84,8 +85,10 @@ _SINGLE_FUSIONS = ("MatMulScaleFusion", "LayerNormFusion", "SimplifiedLayerNormF
 """Rewrites that keep a factor or an epsilon as an attribute: in f32, whatever the type of the graph."""
 
 
-def _has_doubles(graph: Graph) -> bool:
-    return any(r is not None and r.tensor.dtype is DType.f64 for node in graph.nodes for r in node.results)
+def disabled_in(graph: Graph, options: OnnxRuntimeOptions) -> list[str]:
+    """The rewrites to leave out of a graph."""
+    doubles = any(r is not None and r.tensor.dtype is DType.f64 for node in graph.nodes for r in node.results)
+    return [*options.disabled_optimizers, *(_SINGLE_FUSIONS if doubles else ())]
 
 
 def as_ort_value(tensor: torch.Tensor) -> Any:
@@ -95,7 +98,8 @@ def as_ort_value(tensor: torch.Tensor) -> Any:
     return onnxruntime.OrtValue(onnxruntime.capi._pybind_state.OrtValue.from_dlpack(raw.__dlpack__(), is_bool))
 
 
-def _settings(options: OnnxRuntimeOptions) -> Any:
+def settings_of(options: OnnxRuntimeOptions) -> Any:
+    """ONNX Runtime's settings of a session, as options have them."""
     settings = onnxruntime.SessionOptions()
     settings.log_severity_level = _ERRORS_ONLY
     settings.graph_optimization_level = _LEVELS[options.graph_optimization]
