@@ -11,6 +11,7 @@ from fairlead_tvm._arrays import Array, Computed, Index, Shape, Strided
 from fairlead_tvm._kernel import Kernel
 from fairlead_tvm._layouts import Wanted
 from fairlead_tvm._program import Program
+from fairlead_tvm._schedule import DEFAULT, Schedule
 from fairlead_tvm._tvm import Expr
 
 __all__ = ["Call", "broadcast", "mapped", "spread_index"]
@@ -19,9 +20,12 @@ __all__ = ["Call", "broadcast", "mapped", "spread_index"]
 class Call:
     """A node, and what its rule may ask besides the arguments."""
 
-    def __init__(self, node: Node, program: Program, wanted: Wanted | None = None) -> None:
+    def __init__(
+        self, node: Node, program: Program, wanted: Wanted | None = None, schedule: Schedule = DEFAULT
+    ) -> None:
         self.node = node
         self.program = program
+        self.schedule = schedule
         self._wanted = wanted
 
     @functools.cached_property

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairlead.ir import DType, Node, Value, dims
+from fairlead.ir.dims import Dim
 from fairlead_tvm import _tvm as t
 from fairlead_tvm._arrays import Array, Computed, Index, Shape, Strided, channels_last
 from fairlead_tvm._call import Call
@@ -22,6 +23,7 @@ from fairlead_tvm._numbers import cast, operand
 from fairlead_tvm._pointwise import unflattened
 from fairlead_tvm._program import Program
 from fairlead_tvm._rules import rule
+from fairlead_tvm._schedule import Schedule
 from fairlead_tvm._tvm import SERIAL, UNROLLED, VECTOR, Expr
 from fairlead_tvm._views import reshaped
 from fairlead_tvm._windows import Windows, channel_blocks, padded, per_dimension
@@ -101,15 +103,15 @@ def convolution(
     if transposed:
         around = tuple(map(_around, sizes, stride, padding, output_padding))  # type: ignore[arg-type]  # static
         phases = _phases(sizes, stride, padding, around, shape[2:])
-        found = _Grouped(padded(c.program, x, around), factor, shape, phases, groups).array
+        found = _Grouped(padded(c.program, x, around), factor, shape, c.schedule, phases, groups).array
     else:
         windows = Windows(sizes, stride, padding, dilation)
         source = padded(c.program, x, padding)
         if layout.panel:
             whole = _Phase.whole(windows, shape[2:])
-            found = _Grouped(source, factor, shape, (whole,), groups).array
+            found = _Grouped(source, factor, shape, c.schedule, (whole,), groups).array
         else:
-            found = _ByChannel(source, factor, shape, windows).array
+            found = _ByChannel(source, factor, shape, c.schedule, windows).array
     if bias is None:
         return found
     column = reshaped(c.program, operand(bias, c.dtype), (1, bias.shape[0], *(1,) * rank))
@@ -204,8 +206,8 @@ class _Convolution:
     ``x`` is padded, ``[batch, *places, channels]``.
     """
 
-    def __init__(self, x: Strided, factor: Strided, shape: Shape) -> None:
-        self._x, self._factor = x, factor
+    def __init__(self, x: Strided, factor: Strided, shape: Shape, schedule: Schedule) -> None:
+        self._x, self._factor, self._schedule = x, factor, schedule
         self._batch, self._channels, *self._counts = shape
         self.array: Array = Computed(shape, x.dtype, self._element, 1, frozenset([self]))
         self.array.channels_last = True
@@ -225,6 +227,10 @@ class _Convolution:
         k.products[id(self)] = lambda _: value
         k.write(out, index, k.element(result, index))
 
+    def _work(self, k: Kernel, steps: Dim) -> Any:
+        """What there is for threads to share."""
+        return k.size(steps) if self._schedule.spread else 0
+
     def _at(self, k: Kernel, place: list[Any]) -> Any:
         """Where an element of the padded input lies in memory."""
         at = k.size(self._x.offset)
@@ -236,8 +242,16 @@ class _Convolution:
 class _Grouped(_Convolution):
     """Each group is a product of windows and a weight in panels, or one for each phase."""
 
-    def __init__(self, x: Strided, factor: Strided, shape: Shape, phases: tuple[_Phase, ...], groups: int) -> None:
-        super().__init__(x, factor, shape)
+    def __init__(
+        self,
+        x: Strided,
+        factor: Strided,
+        shape: Shape,
+        schedule: Schedule,
+        phases: tuple[_Phase, ...],
+        groups: int,
+    ) -> None:
+        super().__init__(x, factor, shape, schedule)
         self._phases, self._groups = phases, groups
 
     def _write(self, k: Kernel, out: Strided, result: Array) -> None:
@@ -249,7 +263,7 @@ class _Grouped(_Convolution):
         """One product of the windows of the whole batch, whose size is known; else one for each image."""
         inner = self._x.shape[-1] // self._groups  # type: ignore[operator]
         each = dims.product((*phase.counts, *phase.sizes, inner))
-        work = k.size(dims.product((self._batch, self._channels // self._groups, each)))  # type: ignore[operator]
+        work = self._work(k, dims.product((self._batch, self._channels // self._groups, each)))  # type: ignore[operator]
         if isinstance(self._batch, int):
             self._product(k, out, result, phase, (group, None), work)
             return
@@ -288,7 +302,7 @@ class _Grouped(_Convolution):
             self._finish(k, out, result, [n, group * columns + column, *at], value)
 
         sizes = tuple(phase.sizes[d] for d in taps)
-        tile = Tile(k, dims.product(lead), columns, (*sizes, inner), self._x.dtype, panel_width())
+        tile = Tile(k, dims.product(lead), columns, (*sizes, inner), self._x.dtype, panel_width(), self._schedule)
         tile.write(
             left=left,
             right=right,
@@ -303,24 +317,25 @@ class _Grouped(_Convolution):
 class _ByChannel(_Convolution):
     """Each channel has a window of its own: a tile is a few windows of a row by two vectors of channels."""
 
-    def __init__(self, x: Strided, factor: Strided, shape: Shape, windows: Windows) -> None:
-        super().__init__(x, factor, shape)
+    def __init__(self, x: Strided, factor: Strided, shape: Shape, schedule: Schedule, windows: Windows) -> None:
+        super().__init__(x, factor, shape, schedule)
         self._windows = windows
 
     def _write(self, k: Kernel, out: Strided, result: Array) -> None:
-        work = k.size(dims.product((*self._counts, self._batch, self._channels, *self._windows.sizes)))
+        work = self._work(k, dims.product((*self._counts, self._batch, self._channels, *self._windows.sizes)))
+        windows = self._schedule.rows or _WINDOWS
         *outer, last = self._counts
         with contextlib.ExitStack() as loops:
             lead = [loops.enter_context(k.shared(k.size(d), work)) for d in (self._batch, *outer)]
             count = k.size(last)
-            with k.loop(count // _WINDOWS) as block:
-                self._tile(k, out, result, lead, block * _WINDOWS, _WINDOWS)
-            done = count // _WINDOWS * _WINDOWS
+            with k.loop(count // windows) as block:
+                self._tile(k, out, result, lead, block * windows, windows)
+            done = count // windows * windows
             if isinstance(count, int):
                 if count > done:
                     self._tile(k, out, result, lead, done, count - done)
                 return
-            with k.loop(count % _WINDOWS) as i:
+            with k.loop(count % windows) as i:
                 self._tile(k, out, result, lead, done + i, 1)
 
     def _tile(self, k: Kernel, out: Strided, result: Array, lead: list[Any], first: Any, rows: int) -> None:

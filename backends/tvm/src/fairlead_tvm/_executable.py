@@ -17,6 +17,8 @@ from fairlead_tvm._layouts import input_layouts
 from fairlead_tvm._lower import size_names, write
 from fairlead_tvm._options import TVMOptions
 from fairlead_tvm._rules import wanted
+from fairlead_tvm._schedule import Schedule
+from fairlead_tvm._tuning import chosen
 
 __all__ = ["TvmExecutable"]
 
@@ -41,7 +43,11 @@ class TvmExecutable:
         self._graph = graph
         self._layouts = input_layouts(graph, self.baked, wanted)
         self._threads = 1 if options.threads == "one" or _is_forked() else torch.get_num_threads()
-        self._program = _compiled(graph, self._layouts, self._threads) if stored is None else loaded(stored)
+        if stored is None:
+            schedules = chosen(graph, self._layouts, threads=self._threads, seconds=options.tune)
+            self._program = _compiled(graph, self._layouts, schedules, self._threads)
+        else:
+            self._program = loaded(stored)
         self._lock = threading.Lock()
         self._names = tuple(size_names(graph))
         place = {index: at for at, index in enumerate(i for i in range(len(graph.inputs)) if i not in self.baked)}
@@ -58,7 +64,8 @@ class TvmExecutable:
 
     def readable(self) -> Mapping[str, str]:
         """The program in Relax, and its kernels in TIR, as TVM's script."""
-        return {"relax.py": write(self._graph, self._layouts, threads=self._threads).module.script()}
+        written = write(self._graph, self._layouts, self._program.schedules, threads=self._threads)
+        return {"relax.py": written.module.script()}
 
     def refit(self, constants: Mapping[int, torch.Tensor], /) -> None:
         """Place new weights; what is compiled reads them as inputs."""
@@ -113,7 +120,7 @@ class TvmExecutable:
         """In a child that was forked: TVM's threads stayed with the parent, and a call would wait for them."""
         with self._lock:
             if self._threads > 1:
-                self._program = _compiled(self._graph, self._layouts, 1)
+                self._program = _compiled(self._graph, self._layouts, self._program.schedules, 1)
                 self._local, self._threads = threading.local(), 1
 
 
@@ -121,9 +128,9 @@ def _is_forked() -> bool:
     return os.getpid() != _STARTED_IN
 
 
-def _compiled(graph: Graph, layouts: Mapping[int, Any], threads: int) -> Stored:
-    written = write(graph, layouts, threads=threads)
-    return Stored(t.compiled(written.module), written.checks, written.shapes)
+def _compiled(graph: Graph, layouts: Mapping[int, Any], schedules: Mapping[int, Schedule], threads: int) -> Stored:
+    written = write(graph, layouts, schedules, threads=threads)
+    return Stored(t.compiled(written.module), written.checks, written.shapes, schedules)
 
 
 def _plain(tensor: torch.Tensor) -> torch.Tensor:

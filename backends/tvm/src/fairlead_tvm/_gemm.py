@@ -19,27 +19,26 @@ from fairlead_tvm._kernel import Kernel
 from fairlead_tvm._layouts import panel_width
 from fairlead_tvm._pointwise import unflattened
 from fairlead_tvm._program import Program
+from fairlead_tvm._schedule import DEFAULT, Schedule, most_rows
 from fairlead_tvm._tvm import SERIAL, UNROLLED, VECTOR, Buffer, Expr
 
 __all__ = ["Product", "Tile", "row_tile"]
 
-_ROWS = 112
-"""Rows of the left factor that are used again while they are in the second cache."""
 _CHEAP = 4
-_DEPTH = 1024
-"""How much of the inner dimension is done at once: a panel and a tile of it stay in the first caches."""
 _OFTEN = 6
 """From how many panels on the left factor is copied, where its rows share lines of the first cache."""
 _SHARED = 1024
 
 
-def row_tile(rows: Dim) -> int:
-    """How many rows a tile has: as many as registers hold, and so that few are left over."""
-    most = 14 if t.vector_bytes() == 64 else 6
+def row_tile(rows: Dim, wanted: int = 0) -> int:
+    """How many rows a tile has: those that are wanted, or as many as registers hold and leave few over."""
+    most = wanted or most_rows()
     if not isinstance(rows, int):
         return most
     if rows <= most:
         return max(rows, 1)
+    if wanted:
+        return wanted
     return max(range(most // 2, most + 1), key=lambda m: (m if rows % m == 0 else rows % m / 2, m))
 
 
@@ -51,8 +50,11 @@ class Product:
     The product is computed once it is known what follows it: `array` stands for it until then.
     """
 
-    def __init__(self, a: Strided, b: Strided, shape: Shape, dtype: DType, *, panels: bool) -> None:
+    def __init__(
+        self, a: Strided, b: Strided, shape: Shape, dtype: DType, *, panels: bool, schedule: Schedule = DEFAULT
+    ) -> None:
         self._a, self._b, self._shape, self._panels = a, b, shape, panels
+        self._schedule = schedule
         self._dtype = dtype
         self._inner = a.shape[-1]
         self.array: Array = Computed(shape, dtype, self._element, 1, frozenset([self]))
@@ -67,12 +69,12 @@ class Product:
         rows = dims.product(lead) if self._panels else lead[-1]
 
         def write(k: Kernel, out: Strided) -> None:
-            work = k.size(dims.product((*batch, rows, columns, self._inner)))
+            work = k.size(dims.product((*batch, rows, columns, self._inner))) if self._schedule.spread else 0
             with contextlib.ExitStack() as loops:
                 at = [loops.enter_context(k.shared(k.size(d), work)) for d in batch]
                 panel = self._panel(k, at, columns, work)
                 row = self._row(k, at, tuple(lead))
-                tile = Tile(k, rows, columns, (self._inner,), self._dtype, panel[0])
+                tile = Tile(k, rows, columns, (self._inner,), self._dtype, panel[0], self._schedule)
                 tile.write(
                     left=lambda i, kk: k.element(self._a, [*at, i, *kk]),
                     right=panel[1],
@@ -142,11 +144,14 @@ def pack(k: Kernel, b: Strided, at: list[Any], width: int, work: Any) -> Buffer:
 class Tile:
     """The loops of one product: blocks of rows, panels, tiles of rows, and the inner dimensions, mostly one."""
 
-    def __init__(self, k: Kernel, rows: Dim, columns: Dim, inner: Shape, dtype: DType, width: int) -> None:
+    def __init__(
+        self, k: Kernel, rows: Dim, columns: Dim, inner: Shape, dtype: DType, width: int, schedule: Schedule
+    ) -> None:
         self.k, self.width, self.dtype = k, width, dtype
         self.rows, self.columns = rows, columns
         self.outer, self.inner = inner[:-1], k.size(inner[-1])
-        self.tile = row_tile(rows)
+        self._schedule = schedule
+        self.tile = row_tile(rows, schedule.rows)
 
     def write(
         self,
@@ -169,8 +174,7 @@ class Tile:
         self._panels = (columns + (self.width - 1)) // self.width
         self._held = self._packed = None
         blocks, self._depth = self._blocks(rows)
-        often = isinstance(rows, int) and rows > 1 and isinstance(self._panels, int) and self._panels >= _OFTEN
-        if often and not self.outer and isinstance(self.inner, int) and (blocks > 1 or self.inner % _SHARED == 0):
+        if self._is_copied(rows, blocks):
             self._packed = k.local((rows // self.tile + 1, self._depth, self.tile), self.dtype)
         if blocks > 1:
             self._held = k.local((rows // self.tile + 1, self._panels, self.tile, self.width), self.dtype)
@@ -179,11 +183,19 @@ class Tile:
         self._block = blocks - 1
         self._sweep(rows, work, is_last=True)
 
+    def _is_copied(self, rows: Any, blocks: int) -> bool:
+        """Whether the left factor is copied tile by tile."""
+        known = all(isinstance(d, int) for d in (rows, self.inner, self._panels))
+        if not known or rows == 1 or self.outer or self._schedule.copy == "never":
+            return False
+        shares = self._panels >= _OFTEN and (blocks > 1 or self.inner % _SHARED == 0)
+        return shares or self._schedule.copy == "always"
+
     def _blocks(self, rows: Any) -> tuple[int, Any]:
         """Into how many parts the inner dimension is cut, so that what is read again stays in the caches."""
         if self.outer or not isinstance(rows, int) or not isinstance(self.inner, int):
             return 1, self.inner
-        least = max(-(-self.inner // _DEPTH), 1)
+        least = max(-(-self.inner // self._schedule.depth), 1)
         found = next((n for n in range(least, 2 * least + 1) if self.inner % n == 0), 1)
         return found, self.inner // found
 
@@ -192,7 +204,8 @@ class Tile:
         k, panels, self._is_last = self.k, self._panels, is_last
         self._pack(rows, work)
         tiles = rows // self.tile
-        group = min(max(_ROWS // self.tile, 1), tiles) if isinstance(tiles, int) else _ROWS // self.tile
+        group = max(self._schedule.block // self.tile, 1)
+        group = min(group, tiles) if isinstance(tiles, int) else group
         if isinstance(tiles, int) and tiles and tiles % group:
             group = next(g for g in range(group, 0, -1) if tiles % g == 0)
         blocks, left_over = (tiles // group, 0) if group else (0, 0)

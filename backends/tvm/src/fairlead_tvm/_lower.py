@@ -14,6 +14,7 @@ from fairlead_tvm._numbers import cast, constant
 from fairlead_tvm._program import Program
 from fairlead_tvm._reduce import reduced
 from fairlead_tvm._rules import rules, wanted
+from fairlead_tvm._schedule import DEFAULT, Schedule
 from fairlead_tvm._tvm import Module
 
 __all__ = ["Written", "size_names", "write"]
@@ -46,8 +47,13 @@ def size_names(graph: Graph) -> dict[str, tuple[int, int | None]]:
     return known
 
 
-def write(graph: Graph, layouts: Mapping[int, tuple[Layout, ...]], *, threads: int) -> Written:
-    """The graph for all values of its symbols; weights lie in their ``layouts``, once for each."""
+def write(
+    graph: Graph, layouts: Mapping[int, tuple[Layout, ...]], schedules: Mapping[int, Schedule], *, threads: int
+) -> Written:
+    """The graph for all values of its symbols; weights lie in their ``layouts``, once for each.
+
+    ``schedules`` has those of nodes, by their place in the graph, that are not the default.
+    """
     names = size_names(graph)
     program = Program(list(names), threads=threads)
     parameters = [Module.sizes(list(program.sizes.variables.values()))] if names else []
@@ -60,8 +66,8 @@ def write(graph: Graph, layouts: Mapping[int, tuple[Layout, ...]], *, threads: i
     outputs: list[Any] = []
     with program.module.function(parameters, outputs):
         users = graph.users()
-        for node in graph.nodes:
-            _write(node, program, users)
+        for at, node in enumerate(graph.nodes):
+            _write(node, program, users, schedules.get(at, DEFAULT))
         shapes = _outputs(graph, program, outputs)
         outputs += [program.whole(reduced(program, holds, None, "all")).memory.value for holds, *_ in program.checks]
     return Written(program.module.finished(), tuple((error, text) for _, error, text in program.checks), shapes)
@@ -108,12 +114,12 @@ def _is_input(graph: Graph, program: Program, array: Strided) -> bool:
     return any(isinstance(g, Strided) and g.memory is array.memory for g in given)
 
 
-def _write(node: Node, program: Program, users: Mapping[int, int]) -> None:
+def _write(node: Node, program: Program, users: Mapping[int, int], schedule: Schedule) -> None:
     if all(0 in value.tensor.shape for value in node.results if value is not None):
         for used in filter(None, node.results):
             program.values[used.id] = _empty(used)
         return
-    call = Call(node, program, wanted(node))
+    call = Call(node, program, wanted(node), schedule)
     found = rules()[node.op].write(call, *map(program.argument, node.args))
     results = found if isinstance(found, tuple) else (found,)
     for result, value in zip(results, node.results, strict=False):

@@ -41,7 +41,7 @@ def _panels(index: int, *, transposed: bool = False) -> Places:
 def product(c: Call, x: Array, y: Array, dtype: DType) -> Array:
     """``x @ y`` of matrices, or of as many as their leading dimensions say."""
     a, b = (c.program.stored(cast(each, dtype)) for each in (x, y))
-    return Product(a, b, (*a.shape[:-1], b.shape[-1]), dtype, panels=False).array
+    return Product(a, b, (*a.shape[:-1], b.shape[-1]), dtype, panels=False, schedule=c.schedule).array
 
 
 def _times(c: Call, x: Array, y: Array) -> Array:
@@ -54,7 +54,7 @@ def _times(c: Call, x: Array, y: Array) -> Array:
 
 def _by_panels(c: Call, x: Array, panels: Strided, columns: Any) -> Array:
     rows = reshaped(c.program, c.stored(x), (dims.product(x.shape[:-1]), x.shape[-1]))
-    return Product(c.stored(rows), panels, (*x.shape[:-1], columns), c.dtype, panels=True).array
+    return Product(c.stored(rows), panels, (*x.shape[:-1], columns), c.dtype, panels=True, schedule=c.schedule).array
 
 
 @rule("bmm", unless=_of_halves)

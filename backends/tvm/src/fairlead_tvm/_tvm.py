@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import platform
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -26,8 +27,8 @@ __all__ = [
     "any_of", "as_bits", "bind", "buffer", "call", "cast", "compiled", "const", "differ", "eq", "extern", "flat_view",
     "guarded",
     "index", "invert", "is_constant", "kernel", "loaded", "loop", "maximum", "minimum", "narrowed", "ne", "negate",
-    "rounded_to_bf16", "runner", "select", "sequence", "size_var", "sizes", "store", "stored", "truncated",
-    "type_name", "variable", "vector_bytes", "widened",
+    "processor", "rounded_to_bf16", "runner", "same", "select", "sequence", "size_var", "sizes", "store", "stored",
+    "truncated", "type_name", "variable", "vector_bytes", "widened",
 ]  # fmt: skip
 
 Expr: TypeAlias = Any
@@ -274,6 +275,18 @@ def vector_bytes() -> int:
 
 
 @functools.cache
+def processor() -> str:
+    """Which processor this is: what the system calls it, where that is known, and what LLVM makes of it."""
+    with _target():
+        features = sorted(map(str, tvm.target.codegen.llvm_get_cpu_features()))
+    with contextlib.suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines()
+        names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+        return " ".join((next(names, ""), str(_target().attrs["mcpu"]), *features))
+    return " ".join((platform.processor(), str(_target().attrs["mcpu"]), *features))
+
+
+@functools.cache
 def _pipeline() -> str:
     """The passes below loops, without those that simplify: to TVM ``x - x`` is 0 and ``x == x`` true, of a NaN too."""
     transform = tirx.transform
@@ -305,6 +318,11 @@ def compiled(module: Any) -> Any:
     )  # fmt: skip
     with _target():
         return relax.build(passes(module), target=_target(), relax_pipeline=None, tir_pipeline=_pipeline()).mod
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two modules say the same."""
+    return bool(tvm_ffi.structural_equal(one, other))
 
 
 def runner(program: Any) -> Callable[..., Sequence[Any]]:
