@@ -165,3 +165,15 @@ def test_parts_of_unequal_sizes_are_slices() -> None:
         for part in b.ops("aten.split_with_sizes.default", b.input("f32[4]"), sizes, 0):
             b.output(part)
         assert f"= {op} " in lower(b.graph(), target=CUDA_TARGET).file().text()
+
+
+def test_a_root_mean_square_norm_is_one_kernel() -> None:
+    b = Builder("g")
+    inputs = b.input("f32[3, 8]"), (8,), b.input("f32[8]"), 1e-6
+    (out, _) = b.ops("aten._fused_rms_norm.default", *inputs, to=("f32[3, 8]", None))
+    b.output(out)
+    graph = b.graph()
+    assert "SimplifiedLayerNormalization" in lower(graph, target=CUDA_TARGET).file().text()
+    x, weight = torch.randn(3, 8), torch.randn(8)
+    (got,) = Lowered().compile(graph, OnnxRuntimeOptions(), {})([x, weight])
+    torch.testing.assert_close(got, functional.rms_norm(x, (8,), weight, 1e-6))

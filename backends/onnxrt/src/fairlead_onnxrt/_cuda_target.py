@@ -26,7 +26,7 @@ _KERNELS = {
     **dict.fromkeys(("Ceil", "Cos", "Erf", "Exp", "Floor", "IsInf", "IsNaN", "Log"), _FLOATING),
     **dict.fromkeys(("Pow", "Reciprocal", "Round", "Sin", "Sqrt", "Tanh"), _FLOATING),
     **dict.fromkeys(("Elu", "Gelu", "HardSigmoid", "LeakyRelu", "Relu", "Sigmoid"), _FLOATING),
-    **dict.fromkeys(("LogSoftmax", "Softmax"), frozenset({DType.f32})),  # of f64 they are coarse
+    **dict.fromkeys(("LogSoftmax", "Softmax", "SimplifiedLayerNormalization"), frozenset({DType.f32})),  # f64 is coarse
     **dict.fromkeys(("AveragePool", "BatchNormalization", "ConvTranspose", "LayerNormalization", "MaxPool"), _FLOATING),
     **dict.fromkeys(("ArgMax", "ArgMin", "ReduceMean", "ReduceProd", "ReduceSum"), _FLOATING),
     **dict.fromkeys(("Gemm", "MatMul", "FusedMatMul"), _FLOATING | _HALVES),
