@@ -55,6 +55,8 @@ def _everything() -> tuple[ir.Graph, list[torch.Tensor], list[torch.Tensor]]:
 
     b.output(b.op("aten.linear.default", *inputs((29, 150), (100, 150))))
     expected.append(torch.nn.functional.linear(*given[-2:]))
+    b.output(b.op("aten.linear.default", *inputs((2, 150), (192, 150))))
+    expected.append(torch.nn.functional.linear(*given[-2:]))
     b.output(b.op("aten.bmm.default", *inputs((2, 27, 33), (2, 33, 20))))
     expected.append(torch.bmm(*given[-2:]))
     for x, w, transposed, groups in (
@@ -73,14 +75,14 @@ def _everything() -> tuple[ir.Graph, list[torch.Tensor], list[torch.Tensor]]:
 @pytest.mark.parametrize(
     "schedule",
     [
-        Schedule(rows=5, block=24, depth=50, copy="always"),
-        Schedule(rows=8, block=1, depth=1 << 20, copy="never", spread=False),
-        Schedule(rows=32, depth=16, copy="always"),
+        Schedule(rows=5, panels=3, block=24, depth=50, copy="always"),
+        Schedule(rows=8, panels=1, block=1, depth=1 << 20, copy="never", spread=False),
+        Schedule(rows=3, panels=2, depth=16, copy="always"),
     ],
 )
 def test_whatever_schedule_is_chosen_results_are_right(schedule: Schedule) -> None:
     graph, given, expected = _everything()
-    weights = {i: w for i, w in enumerate(given) if i % 2 and i != 3}
+    weights = {i: w for i, w in enumerate(given) if i % 2 and i != 5}
     _keep(graph, set(weights), schedule)
     run = backend.compile(graph, _ONE, weights)
     assert set(run._program.schedules.values()) == {schedule}  # type: ignore[attr-defined]

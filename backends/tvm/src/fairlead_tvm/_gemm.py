@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from fairlead.ir import DType, dims
@@ -28,6 +28,8 @@ _CHEAP = 4
 _OFTEN = 6
 """From how many panels on the left factor is copied, where its rows share lines of the first cache."""
 _SHARED = 1024
+_BESIDE = 4
+"""Panels of a tile that has few rows."""
 
 
 def row_tile(rows: Dim, wanted: int = 0) -> int:
@@ -211,22 +213,31 @@ class Tile:
         blocks, left_over = (tiles // group, 0) if group else (0, 0)
         if not isinstance(tiles, int):
             left_over = tiles % group
-        with k.shared(blocks * panels, work) as task:
-            block, jo = task // panels, task % panels
+        beside = self._beside(self.tile)
+        with k.shared(blocks * (panels // beside), work) as task:
+            block, jo = task // (panels // beside), task % (panels // beside)
             with k.loop(group) as i:
-                self._tile(block * group + i, jo, self.tile)
+                self._tile(block * group + i, jo * beside, self.tile, beside)
         if not isinstance(left_over, int):
             with k.shared(panels, work) as jo, k.loop(left_over) as i:
                 self._tile(blocks * group + i, jo, self.tile)
         rest = rows % self.tile
         if isinstance(rest, int) and rest == 0:
             return
-        with k.shared(panels, work) as jo:
+        beside = self._beside(rest) if isinstance(rest, int) else 1
+        with k.shared(panels // beside, work) as jo:
             if isinstance(rest, int):
-                self._tile(tiles, jo, rest)
+                self._tile(tiles, jo * beside, rest, beside)
             else:
                 with k.when(rest > t.index(0)):
                     self._tile(tiles, jo, self.tile, last=rows)
+
+    def _beside(self, rows: int) -> int:
+        """How many panels a tile takes at once: one or two rows leave registers free, and additions wait in line."""
+        if not isinstance(self._panels, int):
+            return 1
+        most = min(self._schedule.panels or (_BESIDE if rows <= 2 else 1), most_rows() // rows)
+        return next((n for n in range(most, 1, -1) if self._panels % n == 0), 1)
 
     def _pack(self, rows: Any, work: Any) -> None:
         """Copy the left factor tile by tile, where it is read often: rows apart by a multiple of 4096 share lines."""
@@ -250,10 +261,13 @@ class Tile:
         """A place of the inner dimension."""
         return kk if isinstance(self._block, int) and self._block == 0 else self._block * self._depth + kk
 
-    def _tile(self, tile: Any, jo: Any, rows: int, *, last: Expr | None = None) -> None:
-        """One tile; with ``last``, the rows from there on are computed again from the last one and not stored."""
+    def _tile(self, tile: Any, jo: Any, rows: int, beside: int = 1, *, last: Expr | None = None) -> None:
+        """A tile of as many panels as are ``beside`` each other.
+
+        With ``last``, the rows from there on are computed again from the last one and not stored.
+        """
         k, width, first = self.k, self.width, tile * self.tile
-        sums = k.local((rows, width), self.dtype)
+        sums = k.local((beside, rows, width), self.dtype)
 
         def row(i: Any) -> Any:
             return first + i if last is None else t.minimum(t.index(first + i), last - 1)
@@ -265,32 +279,42 @@ class Tile:
                 return self._packed[t.index(tile), t.index(kk[0]), t.index(i)]
             return self._left(row(i) if places is None else places[t.index(i)], [*kk[:-1], self._at(kk[-1])])
 
-        def start(i: Any, j: Any) -> Expr:
+        def start(p: Any, i: Any, j: Any) -> Expr:
             zero = k.number(0, self.dtype)
             if self._held is None:
                 return zero
-            found = self._held[t.index(tile), t.index(jo), t.index(i), j]
+            found = self._held[t.index(tile), t.index(jo + p), t.index(i), j]
             return found if self._is_last else t.select(t.eq(t.index(self._block), t.index(0)), zero, found)
 
-        with k.loop(rows, UNROLLED) as i, k.loop(width, VECTOR) as j:
-            k.store(sums, start(i, j), i, j)
+        @contextlib.contextmanager
+        def elements() -> Iterator[tuple[Any, Any, Any]]:
+            with k.loop(rows, UNROLLED) as i, k.loop(beside, UNROLLED) as p, k.loop(width, VECTOR) as j:
+                yield p, i, j
+
+        with elements() as (p, i, j):
+            k.store(sums, start(p, i, j), p, i, j)
         with contextlib.ExitStack() as loops:
             kk = [loops.enter_context(k.loop(d)) for d in (*map(k.size, self.outer), self._depth)]
-            i, j = loops.enter_context(k.loop(rows, UNROLLED)), loops.enter_context(k.loop(width, VECTOR))
-            right = self._right(jo, [*kk[:-1], self._at(kk[-1])], j)
-            k.store(sums, sums[t.index(i), j] + left(i, kk) * right, i, j)
+            p, i, j = loops.enter_context(elements())
+            right = self._right(jo + p, [*kk[:-1], self._at(kk[-1])], j)
+            k.store(sums, sums[t.index(p), t.index(i), j] + left(i, kk) * right, p, i, j)
         if not self._is_last:
-            with k.loop(rows, UNROLLED) as i, k.loop(width, VECTOR) as j:
-                k.store(self._held, sums[t.index(i), j], tile, jo, i, j)
+            with elements() as (p, i, j):
+                k.store(self._held, sums[t.index(p), t.index(i), j], tile, jo + p, i, j)
             return
-        columns = k.size(self.columns)
+        for p in range(beside):
+            self._finish(sums, p, first, jo + p, rows, last)
+
+    def _finish(self, sums: Buffer, p: int, first: Any, jo: Any, rows: int, last: Expr | None) -> None:
+        """Store what was summed up for one panel."""
+        k, width, columns = self.k, self.width, self.k.size(self.columns)
         whole = isinstance(columns, int) and columns % width == 0
         if whole and last is None and self._is_cheap:
-            self._store(sums, first, jo, rows, width, UNROLLED)
+            self._store(sums, first, jo, rows, width, UNROLLED, lead=(t.index(p),))
             return
         held = k.local((rows, width), self.dtype)  # a tile that is read by computed indices is none of registers
         with k.loop(rows, UNROLLED) as i, k.loop(width, VECTOR) as j:
-            k.store(held, sums[t.index(i), j], i, j)
+            k.store(held, sums[t.index(p), t.index(i), j], i, j)
         stop = rows if last is None else t.minimum(last - first, t.index(rows))
         if whole:
             self._store(held, first, jo, stop, width, SERIAL)
@@ -311,16 +335,26 @@ class Tile:
         return places
 
     def _store(
-        self, sums: Buffer, first: Any, jo: Any, rows: Any, width: Any, kind: int, *, vector: bool = True
+        self,
+        sums: Buffer,
+        first: Any,
+        jo: Any,
+        rows: Any,
+        width: Any,
+        kind: int,
+        *,
+        vector: bool = True,
+        lead: tuple[Expr, ...] = (),
     ) -> None:
+        """Give what ``sums[*lead]`` has to what follows."""
         k = self.k
         with k.loop(rows, kind) as i:
             place = self._row(first + i)
             if not vector:
                 with k.loop(width) as j:
-                    self._done(place, jo * self.width + j, sums[t.index(i), t.index(j)])
+                    self._done(place, jo * self.width + j, sums[(*lead, t.index(i), t.index(j))])
                 return
             step = min(width, t.vector_bytes() // 4)
             with k.loop(width // step, kind) as o, k.loop(step, VECTOR) as j:
                 lane = o * step + j
-                self._done(place, jo * self.width + lane, sums[t.index(i), lane])
+                self._done(place, jo * self.width + lane, sums[(*lead, t.index(i), lane)])
