@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -10,7 +11,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from fairlead.ir import Builder, DType, TensorType
+from fairlead.ir import Builder, DType, Graph, Input, Kind, Node, Output, TensorType, Value
 from fairlead_openxla import OpenXLAOptions, _settings, backend
 from fairlead_openxla._devices import jax_device
 from fairlead_openxla._lower import compile_written, write
@@ -31,14 +32,21 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[torch.Tensor]]:
     cpu = jax_device(torch.device("cpu"))
     monkeypatch.setattr(_settings, "jax_device", lambda device: cpu)
 
-    def computed(op: str, like: torch.Tensor, *args: Any) -> list[torch.Tensor]:
+    def computed(op: str, like: torch.Tensor | Sequence[torch.Tensor | None], *args: Any) -> list[torch.Tensor]:
+        counter = itertools.count()
+
+        def value(t: torch.Tensor) -> Value:
+            return Value(next(counter), TensorType(DTYPES[t.dtype], tuple(t.shape)))
+
         tensors = [a for a in args if isinstance(a, torch.Tensor)]
-        b = Builder("g")
-        given = [b.input(TensorType(DTYPES[a.dtype], tuple(a.shape))) for a in tensors]
+        given = [value(t) for t in tensors]
         values = iter(given)
-        to = TensorType(DTYPES[like.dtype], tuple(like.shape))
-        b.output(b.op(op, *(next(values) if isinstance(a, torch.Tensor) else a for a in args), to=to))
-        program = compile_written(write(b.graph(), {}, {}, torch.device("cuda", 0)), OpenXLAOptions())
+        operands = tuple(next(values) if isinstance(a, torch.Tensor) else a for a in args)
+        wanted = [like] if isinstance(like, torch.Tensor) else like
+        results = tuple(None if t is None else value(t) for t in wanted)
+        outputs = tuple(Output(r) for r in results if r is not None)
+        graph = Graph("g", Kind.inference, tuple(map(Input, given)), (Node(op, operands, results),), outputs, ())
+        program = compile_written(write(graph, {}, {}, torch.device("cuda", 0)), OpenXLAOptions())
         with calling():
             return [exported(a) for a in jax.block_until_ready(program.run(*map(imported, tensors)))]
 
@@ -59,6 +67,44 @@ def test_a_bias_is_added_and_a_scale_is_the_heads_where_there_is_none(run: Any) 
     wanted = functional.scaled_dot_product_attention(q, k, v, attn_mask=bias)
     (got,) = run("aten._scaled_dot_product_efficient_attention.default", wanted, q, k, v, bias, False)
     torch.testing.assert_close(got, wanted)
+
+
+NONE = torch.zeros((), dtype=torch.int64)
+"""A seed, where no dropout reads it."""
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(
+    ("kind", "forward", "kept", "backward"),
+    [
+        ("efficient", (True, 0.0, True), (2, 3, 32), lambda q, k, v, out, lse, bias: (
+            q, k, v, bias, out, lse, NONE, NONE, 0.0, (True, True, True, False), True)),
+        ("flash", (0.0, True, False), (2, 3, 5), lambda q, k, v, out, lse, bias: (
+            q, k, v, out, lse, None, None, 5, 5, 0.0, True, NONE, NONE)),
+        ("cudnn", (True, 0.0, True, False), (2, 3, 5, 1), lambda q, k, v, out, lse, bias: (
+            q, k, v, out, lse, NONE, NONE, bias, None, None, 5, 5, 0.0, True)),
+    ],
+)  # fmt: skip
+def test_gradients_of_attention_are_right_from_what_its_forward_keeps(
+    run: Any, kind: str, forward: Any, kept: Any, backward: Any, dtype: torch.dtype
+) -> None:
+    q, k, v = (torch.randn(2, 3, 5, 8, dtype=dtype).requires_grad_() for _ in range(3))
+    bias = None if kind == "flash" else torch.randn(2, 1, 5, 5, dtype=dtype)
+    mask = torch.zeros(5, 5).masked_fill(torch.ones(5, 5).triu(1) > 0, -torch.inf) + (0 if bias is None else bias)
+    right = functional.scaled_dot_product_attention(q.double(), k.double(), v.double(), attn_mask=mask.double())
+    grad = torch.randn_like(right)
+    wanted = torch.autograd.grad(right, (q, k, v), grad)
+
+    op = f"aten._scaled_dot_product_{kind}_attention"
+    q, k, v = (x.detach() for x in (q, k, v))
+    rest = forward if kind == "flash" else (bias, *forward)
+    out, lse, seed = run(f"{op}.default", (q, torch.empty(kept), *([None] * 4), NONE), q, k, v, *rest)
+    assert seed == 0
+    close = {"rtol": 1e-5, "atol": 1e-5} if dtype is torch.float32 else {"rtol": 2e-2, "atol": 3e-2}
+    torch.testing.assert_close(out.double(), right, **close)
+    got = run(f"{op}_backward.default", (q, k, v), grad.to(dtype), *backward(q, k, v, out, lse, bias))
+    for mine, right in zip(got, wanted, strict=True):
+        torch.testing.assert_close(mine, right, **close)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

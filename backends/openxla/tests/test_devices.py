@@ -70,17 +70,6 @@ def test_a_graph_of_two_cuda_devices_is_declined() -> None:
     assert backend.declines_graph(graph) == "tensors on cuda:0 and cuda:1: a program of XLA is of one device"
 
 
-@pytest.mark.parametrize(("kind", "declined"), [(Kind.forward, True), (Kind.backward, True), (Kind.inference, False)])
-@pytest.mark.usefixtures("with_plugin")
-def test_training_through_cudnns_attention_is_left_to_others(kind: Kind, declined: bool) -> None:
-    given = value(0, "cuda:0", 2, 4, 8, 16)
-    op = "aten._scaled_dot_product_cudnn_attention" + ("_backward.default" if kind is Kind.backward else ".default")
-    node = Node(op, (given,), (value(1, "cuda:0", 2, 4, 8, 16),))
-    graph = Graph("g", kind, (Input(given),), (node,), (Output(node.result),), ())
-    reason = backend.declines_graph(graph)
-    assert ("cuDNN's attention" in (reason or "")) is declined
-
-
 STARTS = """
 import os, torch
 from jax._src import xla_bridge

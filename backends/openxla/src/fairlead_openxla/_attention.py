@@ -12,7 +12,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
-from fairlead.ir import Node
+from fairlead.ir import Node, TensorType
 from fairlead_openxla._call import Call
 from fairlead_openxla._matmul import product
 from fairlead_openxla._numbers import Array, dtype_of, wide
@@ -92,17 +92,34 @@ def attention(
     return out, (jnp.log(total) + peak)[..., 0]
 
 
-def _kept(dropout: int) -> Unless:
+def _plain(dropout: int) -> Unless:
+    """Declines what an op of torch's kernels gives or takes besides: the bias's gradient, and lengths in numbers."""
+
     def unless(node: Node) -> str | None:
-        if any(result is not None for result in node.results[1:]):
-            return "attention that keeps what the backward of torch's own kernel reads"
-        drops = node.args[dropout] if dropout < len(node.args) else 0
-        return "attention that draws its dropout itself" if drops else None
+        if node.args[dropout] if dropout < len(node.args) else 0:
+            return "attention that draws its dropout itself"
+        if node.op.endswith("_backward.default"):
+            wanted = node.results[3:]
+            return "the gradient of attention's bias" if any(r is not None for r in wanted) else None
+        numbers = [r for r in node.results if r is not None and not isinstance(r.type, TensorType)]
+        return "attention that gives the lengths of its sequences" if numbers else None
 
     return unless
 
 
-@rule("_scaled_dot_product_efficient_attention", "_scaled_dot_product_cudnn_attention", unless=_kept(5))
+def _kept(c: Call, out: Array, logsumexp: Array) -> tuple[Array | None, ...]:
+    """The results of an op of torch's kernels: seeds that no dropout reads are zero, and so is what is padded."""
+    rest = [jnp.zeros(c.shape(i)) if c.wants(i) else None for i in range(2, len(c.node.results))]
+    if not c.wants(1):
+        return out, None, *rest
+    *lead, rows = logsumexp.shape
+    shape = c.shape(1)
+    if len(shape) == logsumexp.ndim:
+        logsumexp = jnp.pad(logsumexp, [*((0, 0) for _ in lead), (0, shape[-1] - rows)])
+    return out, jnp.reshape(logsumexp, shape), *rest
+
+
+@rule("_scaled_dot_product_efficient_attention", "_scaled_dot_product_cudnn_attention", unless=_plain(5))
 def biased_attention(
     c: Call,
     query: Array,
@@ -113,16 +130,16 @@ def biased_attention(
     dropout: float = 0.0,
     causal: bool = False,
     *rest: Any,
-) -> Array:
+) -> tuple[Array | None, ...]:
     """As which torch captures attention on CUDA."""
-    return attention(c, query, key, value, bias, dropout, causal, _scale(query, rest))[0]
+    return _kept(c, *attention(c, query, key, value, bias, dropout, causal, _scale(query, rest)))
 
 
-@rule("_scaled_dot_product_flash_attention", unless=_kept(3))
+@rule("_scaled_dot_product_flash_attention", unless=_plain(3))
 def flash_attention(
     c: Call, query: Array, key: Array, value: Array, dropout: float = 0.0, causal: bool = False, *rest: Any
-) -> Array:
-    return attention(c, query, key, value, None, dropout, causal, _scale(query, rest))[0]
+) -> tuple[Array | None, ...]:
+    return _kept(c, *attention(c, query, key, value, None, dropout, causal, _scale(query, rest)))
 
 
 def _scale(query: Array, rest: tuple[Any, ...]) -> float:
@@ -145,14 +162,91 @@ def attention_backward(
     causal: bool,
     scale: float,
 ) -> tuple[Array, Array, Array]:
+    """On CUDA the factors of products of halves are halves, as in torch's kernels."""
     heads = _Heads(query, key)
-    grad, query, key, value, out = (wide(x) for x in (grad, query, key, value, out))
+    row = heads.join(jnp.sum(wide(grad) * wide(out), -1, keepdims=True))
+    if on_cpu():
+        grad, query, key, value = (wide(x) for x in (grad, query, key, value))
     scores = _scores(heads, query, key, mask, causal, scale)
     weights = heads.join(jnp.exp(scores - wide(logsumexp)[..., None]))
-    row = heads.join(jnp.sum(grad * out, -1, keepdims=True))
     grad, query = heads.join(grad), heads.join(query)
     dtype = dtype_of(query)
     grad_scores = weights * (product(grad, jnp.swapaxes(value, -1, -2), dtype) - row) * scale
     grad_value = product(jnp.swapaxes(weights, -1, -2), grad, dtype)
     grad_key = product(jnp.swapaxes(grad_scores, -1, -2), query, dtype)
     return heads.split(product(grad_scores, key, dtype)), grad_key, grad_value
+
+
+def _torchs_backward(
+    c: Call, saved: tuple[Array, ...], bias: Array | None, dropout: float, causal: bool, rest: tuple[Any, ...]
+) -> tuple[Array, Array, Array]:
+    """The gradients from what a forward of `_kept` saved: without its padding, and its last dimension of one."""
+    *given, logsumexp = saved
+    query = given[1]
+    logsumexp = jnp.reshape(logsumexp, (*query.shape[:-2], -1))[..., : query.shape[-2]]
+    return attention_backward(c, *given, logsumexp, bias, dropout, causal, _scale(query, rest))
+
+
+@rule("_scaled_dot_product_efficient_attention_backward", unless=_plain(9))
+def biased_attention_backward(
+    c: Call,
+    grad: Array,
+    query: Array,
+    key: Array,
+    value: Array,
+    bias: Array | None,
+    out: Array,
+    logsumexp: Array,
+    seed: Array,
+    offset: Array,
+    dropout: float,
+    wanted: tuple[bool, ...],
+    causal: bool = False,
+    *rest: Any,
+) -> tuple[Array, Array, Array]:
+    return _torchs_backward(c, (grad, query, key, value, out, logsumexp), bias, dropout, causal, rest)
+
+
+@rule("_scaled_dot_product_cudnn_attention_backward", unless=_plain(13))
+def cudnn_attention_backward(
+    c: Call,
+    grad: Array,
+    query: Array,
+    key: Array,
+    value: Array,
+    out: Array,
+    logsumexp: Array,
+    seed: Array,
+    offset: Array,
+    bias: Array | None,
+    starts_q: Array | None,
+    starts_k: Array | None,
+    longest_q: int,
+    longest_k: int,
+    dropout: float,
+    causal: bool,
+    *rest: Any,
+) -> tuple[Array, Array, Array]:
+    return _torchs_backward(c, (grad, query, key, value, out, logsumexp), bias, dropout, causal, rest)
+
+
+@rule("_scaled_dot_product_flash_attention_backward", unless=_plain(10))
+def flash_attention_backward(
+    c: Call,
+    grad: Array,
+    query: Array,
+    key: Array,
+    value: Array,
+    out: Array,
+    logsumexp: Array,
+    starts_q: Array | None,
+    starts_k: Array | None,
+    longest_q: int,
+    longest_k: int,
+    dropout: float,
+    causal: bool,
+    seed: Array,
+    offset: Array,
+    *rest: Any,
+) -> tuple[Array, Array, Array]:
+    return _torchs_backward(c, (grad, query, key, value, out, logsumexp), None, dropout, causal, rest)

@@ -53,16 +53,10 @@ def declines(graph: Graph) -> str | None:
         return f"tensors on {' and '.join(devices)}: a program of XLA is of one device"
     if graph.kind is Kind.inference and not any(n.op == "aten.convolution_backward.default" for n in graph.nodes):
         return None  # an inference graph with gradients is a whole training step
-    if any(node.op.startswith(_UNTRAINED) for node in graph.nodes):
-        return "gradients through cuDNN's attention, which torch runs, were wrong between programs of XLA"
     convolutions = sum(node.op in _CONVOLUTIONS for node in graph.nodes)
     if convolutions <= sum(node.op in _PRODUCTS for node in graph.nodes):
         return None
     return "slower than eager here: training with more convolutions than products"
-
-
-_UNTRAINED = "aten._scaled_dot_product_cudnn_attention"
-"""Torch's attention of halves on CUDA, as measured on an H200 with torch 2.11; that of float32 trains right there."""
 
 
 def _out_of_reach(node: Node) -> str | None:
