@@ -140,3 +140,24 @@ def test_a_forward_without_a_backward_leaves_the_next_one_right(module: Any) -> 
         assert_gradients_are_eagers(module, x)
     for k, value in zip(kept, values, strict=True):
         torch.testing.assert_close(k, value, rtol=0, atol=0)
+
+
+def test_a_backward_reads_weights_where_they_are() -> None:
+    """Their transposes too, which its forward saves for it: no copy for each layer."""
+    deep = nn.Sequential(*(nn.Linear(256, 256) for _ in range(9))).cuda()
+    compiled, x = recorded(deep), torch.randn(8, 256, device="cuda")
+    for _ in range(4):
+        deep.zero_grad()
+        compiled(x).square().sum().backward()
+    deep.zero_grad()
+    torch.cuda.synchronize()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+        compiled(x).square().sum().backward()
+        torch.cuda.synchronize()
+    copied = [e.name for e in profile.events() if e.name.startswith("Memcpy DtoD")]
+    assert len(copied) <= 4, f"the input, the result, its gradient: {copied}"
+    got = [p.grad.clone() for p in deep.parameters()]
+    deep.zero_grad()
+    deep(x).square().sum().backward()
+    for mine, p in zip(got, deep.parameters(), strict=True):
+        torch.testing.assert_close(mine, p.grad, rtol=1e-3, atol=1e-3)

@@ -24,8 +24,8 @@ _MOST_LENT = 4
 class CudaGraphsExecutable:
     """A graph of torch's kernels.
 
-    Weights are read where they are, and what a forward's recording saved where that left it; other inputs are copied
-    into the recording.
+    Weights are read where they are, views of them too, and what a forward's recording saved where that left it; other
+    inputs are copied into the recording.
     """
 
     baked: frozenset[int] = frozenset()
@@ -53,11 +53,12 @@ class CudaGraphsExecutable:
         numbers = tuple(inputs[i] for i in self._numbers)
         addresses = tuple(inputs[i].data_ptr() for i in self._weights)
         with self._pool.turn():
-            lent = self._in_place(inputs)
-            key = (self._pool.epoch, sizes, numbers, addresses, lent)
+            left = self._in_place(inputs)
+            key = (self._pool.epoch, sizes, numbers, addresses, left)
             for another in range(_MOST_LENT):
                 found = self._recordings.find(
-                    (*key, another), lambda: in_clean_thread(lambda: self._record(inputs, sizes, dict(lent)))
+                    (*key, another),
+                    lambda: in_clean_thread(lambda: self._record(inputs, sizes, {i for i, *_ in left}, addresses)),
                 )
                 if found is None:
                     break
@@ -70,12 +71,15 @@ class CudaGraphsExecutable:
             self._pool.reclaim(recording)
         return recording.replay(inputs)
 
-    def _in_place(self, inputs: Sequence[Any]) -> tuple[tuple[int, int], ...]:
-        """The inputs that a forward's recording lent, with their addresses, where it left them for this backward."""
+    def _in_place(self, inputs: Sequence[Any]) -> tuple[tuple[int, int, tuple[int, ...]], ...]:
+        """What a forward saved, with addresses and strides, where it lies at every call of this backward.
+
+        Its recording lent it, or it is a view of a weight.
+        """
         if self._graph.kind is not Kind.backward:
             return ()
         places = ((i, inputs[i].data_ptr()) for i in self._copied)
-        return tuple((i, address) for i, address in places if self._pool.lent(address))
+        return tuple((i, address, inputs[i].stride()) for i, address in places if self._pool.stays(address))
 
     def readable(self) -> Mapping[str, str]:
         """What is recorded: calls of torch's kernels, as Python."""
@@ -86,9 +90,11 @@ class CudaGraphsExecutable:
             results: Sequence[Any] = self._module(*inputs)
         return results
 
-    def _record(self, inputs: Sequence[Any], sizes: Sequence[int], lent: Container[int]) -> Recording:
+    def _record(
+        self, inputs: Sequence[Any], sizes: Sequence[int], left: Container[int], weights: Sequence[int]
+    ) -> Recording:
         self._pool.sweep()
-        copied = [i for i in self._copied if i not in lent]
+        copied = [i for i in self._copied if i not in left]
         env = {s.name: size for s, size in zip(self._graph.symbols, sizes, strict=True)}
         given = list(inputs)
         with recording_on(self._pool.stream):
@@ -99,7 +105,10 @@ class CudaGraphsExecutable:
                 given[i] = room_for(inputs[i].shape, wanted, inputs[i], self._pool.device)
                 once(given[i], given[i].stride()).copy_(once(inputs[i], given[i].stride()))
             gradients = self._graph.kind is Kind.backward
-            return Recording(self._module, given, self._pool, copied=copied, lent=self._lent, together=gradients)
+            made = Recording(self._module, given, self._pool, copied=copied, lent=self._lent, together=gradients)
+        if self._graph.kind is Kind.forward:
+            self._pool.admit(made, weights)
+        return made
 
 
 def _saved(graph: Graph) -> tuple[int, ...]:

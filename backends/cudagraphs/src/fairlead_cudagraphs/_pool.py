@@ -14,12 +14,10 @@ import threading
 import warnings
 import weakref
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
 import torch
-
-from fairlead_cudagraphs._loans import Loan
 
 __all__ = ["Pool", "pool_of"]
 
@@ -42,14 +40,18 @@ class Pool:
         self._places: Counter[int] = Counter()
         self._borrowed: dict[int, tuple[Lender, torch.cuda.Stream]] = {}
 
-    def admit(self, loan: Loan) -> None:
-        """From now on what lies at the loan's addresses is known to be lent, as long as the loan exists."""
-        self._places.update(loan.addresses)
-        weakref.finalize(loan, self._places.subtract, loan.addresses).atexit = False
+    def admit(self, owner: object, addresses: Iterable[int]) -> None:
+        """From now on a backward finds at these addresses what it may read in place, as long as the owner exists.
 
-    def lent(self, address: int) -> bool:
-        """Whether a tensor at this address was lent by a recording, and lies there at every call of its."""
-        return self._places[address] > 0
+        That is what a forward's recording lends, and the weights that it reads: what it saves may be views of those.
+        """
+        known = frozenset(filter(None, addresses))  # what has no elements lies nowhere
+        self._places.update(known)
+        weakref.finalize(owner, _forget, self._places, known).atexit = False
+
+    def stays(self, address: int) -> bool:
+        """Whether what is at this address lies there at every call, as far as is known."""
+        return address in self._places
 
     def lend(self, lender: Lender, stream: torch.cuda.Stream) -> None:
         """Keep a recording that lends until it is replayed or swept, forgotten or not; it is read on ``stream``."""
@@ -108,6 +110,13 @@ class Pool:
                 current.wait_stream(self._last)
             self._last = current
             yield
+
+
+def _forget(places: Counter[int], addresses: Iterable[int]) -> None:
+    places.subtract(addresses)
+    for address in addresses:
+        if not places[address]:
+            del places[address]
 
 
 @functools.cache

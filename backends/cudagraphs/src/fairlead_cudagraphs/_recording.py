@@ -53,7 +53,7 @@ class Recording:
             raise
         self._lent = tuple(k for k in lent if outputs[k].device == pool.device)
         self._loan = Loan([outputs[k] for k in self._lent])
-        pool.admit(self._loan)
+        pool.admit(self._loan, self._loan.addresses)
         self._kept = tuple(k for k in range(len(outputs)) if k not in self._lent)
         self._results = [outputs[k] for k in self._kept]
 

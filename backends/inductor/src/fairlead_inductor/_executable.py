@@ -66,8 +66,8 @@ class InductorExecutable:
         self._variants: list[_Variant] = []
         self._lock = threading.Lock()
         weights = [i for i, item in enumerate(graph.inputs) if item.role in (Role.parameter, Role.buffer)]
-        self._weights = weights if self._on_cuda else []
-        self._aligned = Aligned(len(graph.inputs), self._weights)
+        self._aligned = Aligned(len(graph.inputs), weights if self._on_cuda else [])
+        self._saved = [i for i, item in enumerate(graph.inputs) if item.role is Role.saved and self._on_cuda]
         self._laid_out = tuple(
             (i, item.value.type)
             for i, item in enumerate(graph.inputs)
@@ -103,7 +103,7 @@ class InductorExecutable:
         return found
 
     def _inner(self) -> Callable[..., Any]:
-        return compiler_on_cuda(self._graph, self._weights) if self._on_cuda else compile_fx_inner
+        return compiler_on_cuda(self._graph, self._aligned.weights) if self._on_cuda else compile_fx_inner
 
     def _results(self, inputs: Sequence[Any]) -> Sequence[Any]:
         values = [
@@ -112,16 +112,17 @@ class InductorExecutable:
         ]
         if self._laid_out:
             inputs = self._with_captured_strides(list(inputs), values)
-        if self._weights:
+        if self._aligned.weights:
             inputs = self._aligned(inputs)
         for variant in self._variants:
             if variant.admits(values):
                 return variant.function(*inputs)  # type: ignore[no-any-return]
         with self._lock, compile_lock:  # the state of torch's compilers is one for all threads
-            variant = next((v for v in self._variants if v.admits(values)), None) or in_clean_thread(
-                lambda: self._compiled_or_not(values)
-            )
-        return variant.function(*inputs)  # type: ignore[no-any-return]
+            found = next((v for v in self._variants if v.admits(values)), None)
+            if found is None:
+                self._aligned.take_also(inputs, self._saved)
+                found = in_clean_thread(lambda: self._compiled_or_not(values))
+        return found.function(*inputs)  # type: ignore[no-any-return]
 
     def _with_captured_strides(self, inputs: list[Any], values: Sequence[int]) -> list[Any]:
         env = {s.name: v for s, v in zip(self._graph.symbols, values, strict=True)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -32,25 +33,42 @@ def records(config: Mapping[str, Any], devices: set[str]) -> bool:
 
 
 class Aligned:
-    """The inputs of a graph whose weights are read where they are, unless they lie at odd addresses."""
+    """The inputs of a graph whose weights are read where they are, unless they lie at odd addresses.
+
+    ``weights`` are their places; `take_also` adds to them.
+    """
 
     def __init__(self, count: int, weights: Sequence[int]) -> None:
-        self._weights = list(weights)
+        self.weights = list(weights)
         self._seen: list[int | None] = [0] * count
         """For each weight the address that was looked at last and found good."""
+        _READ.add(self)
+
+    def take_also(self, inputs: Sequence[Any], places: Sequence[int]) -> None:
+        """Take those at ``places`` for weights which lie where some graph's weights were read, such as transposes.
+
+        A backward does not say of what its forward saved which are those.
+        """
+        known = {address for each in _READ for address in each._seen if address}
+        found = [i for i in places if i not in self.weights and inputs[i].data_ptr() in known]
+        self.weights = [*self.weights, *found]
 
     def __call__(self, inputs: Sequence[Any]) -> Sequence[Any]:
         """The inputs, with copies of the weights at addresses that kernels cannot read many bytes at once from."""
-        if torch._C._tensors_data_ptrs_at_indices_equal(list(inputs), self._seen, self._weights):
+        if torch._C._tensors_data_ptrs_at_indices_equal(list(inputs), self._seen, self.weights):
             return inputs
         seen, found = self._seen.copy(), list(inputs)
-        for i in self._weights:
+        for i in self.weights:
             address = inputs[i].data_ptr()
             seen[i] = 0 if address % _ALIGNMENT else address
             if address % _ALIGNMENT:
                 found[i] = clone_preserve_strides(inputs[i])
         self._seen = seen
         return found
+
+
+_READ: weakref.WeakSet[Aligned] = weakref.WeakSet()
+"""Of whose weights the addresses are known."""
 
 
 def compiler_on_cuda(graph: Graph, weights: Sequence[int]) -> Callable[..., Any]:

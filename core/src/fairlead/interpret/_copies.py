@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from torch._utils import _flatten_dense_tensors, _unflatten_dense_tensors
+from torch._utils import _unflatten_dense_tensors
 
 __all__ = ["copies", "overwrite", "packed_copies"]
 
@@ -53,8 +53,10 @@ def packed_copies(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
             found[places[0]] = tensors[places[0]].clone()
             continue
         group = [tensors[k] for k in places]
-        copied = _unflatten_dense_tensors(_flatten_dense_tensors(group), group)  # type: ignore[no-untyped-call]
-        found.update(zip(places, copied, strict=True))
+        memory = group[0].new_empty(sum(t.numel() for t in group))
+        fresh = _unflatten_dense_tensors(memory, group)  # type: ignore[no-untyped-call]
+        overwrite(fresh, group)
+        found.update(zip(places, fresh, strict=True))
     return [found[k] for k in range(len(tensors))]
 
 
