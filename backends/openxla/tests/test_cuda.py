@@ -227,6 +227,35 @@ def test_sizes_may_be_any(module: Any) -> None:
             torch.testing.assert_close(program(x), module(x))
 
 
+def test_inputs_come_back_to_addresses_with_other_shapes_and_signs() -> None:
+    """What was made of an input at an address is used for others there, where they lie alike."""
+    program = compiled(lambda x, y: (x + y).sum(0))
+    memory = torch.randn(4096, device="cuda")
+    for size in (8, 4, 8, 1, 8):
+        x, y = memory[: size * 16].view(size, 16), memory[64 : 64 + size * 16].view(size, 16)
+        for _ in range(2):
+            torch.testing.assert_close(program(x, y), (x + y).sum(0))
+            memory.neg_()
+    turned = memory.view(64, 64).t()[:8, :16]
+    torch.testing.assert_close(program(turned, turned), 2 * turned.sum(0))
+    negative = torch.view_as_complex(memory[:256].view(8, 16, 2)).conj().imag
+    assert negative.is_neg()
+    torch.testing.assert_close(program(negative, -negative + 1), torch.full((16,), 8.0, device="cuda"))
+
+
+def test_an_inputs_memory_is_not_kept() -> None:
+    program = compiled(lambda x: x.sum())
+    program(torch.ones(1 << 20, device="cuda"))
+    torch.cuda.synchronize()
+    before = torch.cuda.memory_allocated()
+    for _ in range(3):
+        x = torch.randn(1 << 20, device="cuda")
+        program(x)
+        del x
+    torch.cuda.synchronize()
+    assert torch.cuda.memory_allocated() <= before + 4096
+
+
 def test_whole_numbers_and_doubles_keep_their_bits() -> None:
     torch._dynamo.reset()
     program = compiled(lambda i, d: (i * 3 + 1, d / 3))

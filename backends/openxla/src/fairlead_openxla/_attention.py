@@ -181,10 +181,10 @@ def _torchs_backward(
     c: Call, saved: tuple[Array, ...], bias: Array | None, dropout: float, causal: bool, rest: tuple[Any, ...]
 ) -> tuple[Array, Array, Array]:
     """The gradients from what a forward of `_kept` saved: without its padding, and its last dimension of one."""
-    *given, logsumexp = saved
-    query = given[1]
+    grad, query, key, value, out, logsumexp = saved
     logsumexp = jnp.reshape(logsumexp, (*query.shape[:-2], -1))[..., : query.shape[-2]]
-    return attention_backward(c, *given, logsumexp, bias, dropout, causal, _scale(query, rest))
+    scale = _scale(query, rest)
+    return attention_backward(c, grad, query, key, value, out, logsumexp, bias, dropout, causal, scale)
 
 
 @rule("_scaled_dot_product_efficient_attention_backward", unless=_plain(9))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import itertools
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,7 +12,7 @@ import jax
 import torch
 from torch.utils import dlpack
 
-from fairlead.ir import Graph, Role, TensorType
+from fairlead.ir import Graph
 from fairlead_openxla._devices import device_of, jax_device
 from fairlead_openxla._executable import XlaExecutable
 from fairlead_openxla._lower import Compiled
@@ -25,7 +27,8 @@ __all__ = ["CudaExecutable", "CudaMemory", "cuda_memory"]
 
 _LONGEST = 250
 
-_WEIGHTS = (Role.parameter, Role.buffer)
+_ADDRESSES = 16
+"""So many places of one input are remembered: in a loop, an allocator gives the same ones again and again."""
 
 _ALIGNED = 16
 """Bytes. XLA refuses to read what begins elsewhere (``kEntryParameterAlignBytes``)."""
@@ -70,12 +73,27 @@ class CudaMemory:
             return jax.dlpack.from_dlpack(tensor)
         return self._import(to_capsule(tensor), self._xla, self.order.handle if waits else None)
 
-    def exported(self, array: Array, stream: int) -> torch.Tensor:
-        """An array as a tensor that owns its memory, for which the stream of this handle waits."""
+    def laid_over(self, tensor: torch.Tensor) -> Array | None:
+        """An array over a tensor's memory that does not keep it, for whoever has a tensor there; None for no elements.
+
+        To import a tensor and give it back costs some tens of microseconds, and addresses come again.
+        """
+        if self._import is None or not tensor.numel():
+            return None
+        where = tensor.data_ptr(), tensor.device, tensor.nbytes
+        storage = torch._C._construct_storage_from_data_pointer(*where)
+        alias = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
+        return self.imported(alias.set_(storage, 0, tensor.shape, tensor.stride()), waits=False)
+
+    def exported(self, arrays: Sequence[Array], stream: int) -> list[torch.Tensor]:
+        """The results of one program as tensors that own their memory, for which the stream of this handle waits.
+
+        They are there at once, so that to wait for one is enough.
+        """
         if self._export is None:
-            return dlpack.from_dlpack(array)
-        found: torch.Tensor = dlpack.from_dlpack(self._export(array, stream))
-        return found
+            return [dlpack.from_dlpack(array) for array in arrays]
+        streams = itertools.chain((stream,), itertools.repeat(None))
+        return [dlpack.from_dlpack(self._export(*each)) for each in zip(arrays, streams, strict=False)]
 
     def wait(self) -> None:
         """Until the device has done all that it was given: what it gives back may be read by torch's kernels still."""
@@ -86,8 +104,8 @@ class CudaMemory:
         try:
             with torch.cuda.device(self._device):
                 sample = torch.tensor([1, 2**40], device=self._device)
-                stream = self.order.current()
-                found = self.exported(self.imported(sample), stream)
+                stream, _ = self.order.current()
+                (found,) = self.exported([self.imported(sample)], stream)
                 return found.tolist() == [1, 2**40] and found.data_ptr() == sample.data_ptr()
         except Exception:  # they may have become other functions
             return False
@@ -108,14 +126,8 @@ class CudaExecutable(XlaExecutable):
         stored: bytes | None = None,
     ) -> None:
         self._memory = cuda_memory(device_of(graph))
-        passed = [
-            item.role
-            for at, item in enumerate(graph.inputs)
-            if at not in constants and isinstance(item.value.type, TensorType)
-        ]
-        self._weights: dict[int, tuple[Any, Array] | None] = dict.fromkeys(
-            at for at, role in enumerate(passed) if at and role in _WEIGHTS
-        )
+        self._known: dict[int, dict[tuple[Any, ...], Array]] = defaultdict(dict)
+        """By place among the arrays, those that lie over the memory of earlier calls' inputs."""
         self._to_cpu = [v.tensor.device == "cpu" for v in graph.output_values()]
         super().__init__(graph, options, constants, stored)
 
@@ -125,34 +137,40 @@ class CudaExecutable(XlaExecutable):
             raise _recorded(self._graph)
         with calling(), torch.cuda.device(memory.index):
             program = self._program_for(inputs)
-            given = [
-                memory.ready(inputs[at] if order is None else inputs[at].permute(order)) for _, at, order in self._gaps
-            ]
-            stream = memory.order.current()
-            if not given:  # nothing that is read could wait
+            arrays, first = self._arrays.copy(), None
+            for gap, at, order in self._gaps:
+                tensor = inputs[at] if order is None else inputs[at].permute(order)
+                if first is None:
+                    first = gap, memory.ready(tensor)
+                    tensor = first[1]
+                arrays[gap] = self._array(gap, tensor)
+            stream, waits = memory.order.current()
+            if first is None:  # nothing that is read could wait
                 memory.wait()
-            arrays = self._arrays.copy()
-            for place, (gap, *_) in enumerate(self._gaps):
-                arrays[gap] = self._seen(place, given[place])
-            results = program.run(*arrays)
-            tensors = [memory.exported(array, stream) for array in results]
-            del given  # not sooner: from here on whoever takes its memory waits
+            elif waits:
+                arrays[first[0]] = memory.imported(first[1])
+            tensors = memory.exported(program.run(*arrays), stream)
+            del arrays, first  # not sooner: from here on whoever takes the memory of copies waits
         if program.checks:
             torch._assert_async(tensors.pop(), _message(program))
         return [t.cpu() if moved else t for t, moved in zip(tensors, self._to_cpu, strict=True)]
 
-    def _seen(self, place: int, tensor: torch.Tensor) -> Array:
-        """A tensor of a call as an array: the first one waits for torch, and by it the program.
-
-        Weights that are passed, as in training, lie where they lay: what was made of them in the last call holds.
-        """
-        if place not in self._weights:
-            return self._memory.imported(tensor, place == 0)
-        where = tensor.data_ptr(), tensor.shape, tensor.stride()
-        known = self._weights[place]
-        if known is None or known[0] != where:
-            known = self._weights[place] = where, self._memory.imported(tensor, False)
-        return known[1]
+    def _array(self, gap: int, tensor: torch.Tensor) -> Array:
+        """A tensor of a call as an array that waits for nothing: the one of an earlier call that lay there as well."""
+        where = tensor.device, tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.is_neg(), tensor.is_conj()
+        found = self._known[gap].get(where)
+        if found is not None:
+            return found
+        ready = self._memory.ready(tensor)
+        laid = self._memory.laid_over(ready) if ready.data_ptr() == where[1] else None  # it is no copy
+        if laid is None:
+            return self._memory.imported(ready, waits=False)
+        with self._lock:
+            known = self._known[gap]
+            if len(known) >= _ADDRESSES:
+                del known[next(iter(known))]
+            known[where] = laid
+        return laid
 
     def _read(self, weight: torch.Tensor) -> Array:
         tensor = self._memory.ready(weight)

@@ -28,18 +28,23 @@ class Order:
         self._readers: dict[int, tuple[torch.cuda.Stream, torch.cuda.Event]] = {}
         self._lock = threading.Lock()
 
-    def current(self) -> int:
-        """Have XLA's stream wait for torch's; gives the one that is current, for whatever results are given to it."""
+    def current(self) -> tuple[int, bool]:
+        """Have XLA's stream wait for torch's, where those have anything left to do, and say whether they have.
+
+        The first result is the stream that is current, for whatever results are given to it.
+        """
         stream = torch.cuda.current_stream(self._index)
         handle: int = stream.cuda_stream
+        waits = False
         with self._lock:
             if handle not in self._readers:
                 self._readers[handle] = stream, torch.cuda.Event()  # type: ignore[no-untyped-call]
             for other, (reader, event) in self._readers.items():
-                if other == handle or not _is_recorded(reader):
+                if (other == handle or not _is_recorded(reader)) and not reader.query():
                     event.record(reader)
                     event.wait(self._stream)
-        return handle or _DEFAULT
+                    waits = True
+        return handle or _DEFAULT, waits
 
 
 _DEFAULT = 1
