@@ -35,7 +35,7 @@ def packed_copies(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """Copies as of `copies`, in one piece of memory for each dtype: for results that come and go together.
 
     On an accelerator this takes three calls, however many the tensors. One whose memory is not dense, or not a
-    multiple of 16 bytes, has memory of its own.
+    multiple of 16 bytes, has memory of its own. Of a NaN of 16 bits nothing but that it is one may be left.
 
     >>> x, y = torch.ones(2, 3), torch.zeros(4)
     >>> [torch.equal(a, b) for a, b in zip(packed_copies([x, y]), (x, y))]
@@ -55,7 +55,7 @@ def packed_copies(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         group = [tensors[k] for k in places]
         memory = group[0].new_empty(sum(t.numel() for t in group))
         fresh = _unflatten_dense_tensors(memory, group)  # type: ignore[no-untyped-call]
-        overwrite(fresh, group)
+        torch._foreach_copy_(fresh, group)
         found.update(zip(places, fresh, strict=True))
     return [found[k] for k in range(len(tensors))]
 
