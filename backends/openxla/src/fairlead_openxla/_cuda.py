@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,6 +18,7 @@ from fairlead_openxla._lower import Compiled
 from fairlead_openxla._memory import plain, to_capsule
 from fairlead_openxla._numbers import Array
 from fairlead_openxla._options import OpenXLAOptions
+from fairlead_openxla._places import Places
 from fairlead_openxla._releases import direct_exporter, direct_importer
 from fairlead_openxla._settings import calling
 from fairlead_openxla._streams import Order
@@ -26,9 +26,6 @@ from fairlead_openxla._streams import Order
 __all__ = ["CudaExecutable", "CudaMemory", "cuda_memory"]
 
 _LONGEST = 250
-
-_ADDRESSES = 16
-"""So many places of one input are remembered: in a loop, an allocator gives the same ones again and again."""
 
 _ALIGNED = 16
 """Bytes. XLA refuses to read what begins elsewhere (``kEntryParameterAlignBytes``)."""
@@ -73,18 +70,6 @@ class CudaMemory:
             return jax.dlpack.from_dlpack(tensor)
         return self._import(to_capsule(tensor), self._xla, self.order.handle if waits else None)
 
-    def laid_over(self, tensor: torch.Tensor) -> Array | None:
-        """An array over a tensor's memory that does not keep it, for whoever has a tensor there; None for no elements.
-
-        To import a tensor and give it back costs some tens of microseconds, and addresses come again.
-        """
-        if self._import is None or not tensor.numel():
-            return None
-        where = tensor.data_ptr(), tensor.device, tensor.nbytes
-        storage = torch._C._construct_storage_from_data_pointer(*where)
-        alias = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
-        return self.imported(alias.set_(storage, 0, tensor.shape, tensor.stride()), waits=False)
-
     def exported(self, arrays: Sequence[Array], stream: int) -> list[torch.Tensor]:
         """The results of one program as tensors that own their memory, for which the stream of this handle waits.
 
@@ -126,8 +111,6 @@ class CudaExecutable(XlaExecutable):
         stored: bytes | None = None,
     ) -> None:
         self._memory = cuda_memory(device_of(graph))
-        self._known: dict[int, dict[tuple[Any, ...], Array]] = defaultdict(dict)
-        """By place among the arrays, those that lie over the memory of earlier calls' inputs."""
         self._to_cpu = [v.tensor.device == "cpu" for v in graph.output_values()]
         super().__init__(graph, options, constants, stored)
 
@@ -143,7 +126,7 @@ class CudaExecutable(XlaExecutable):
                 if first is None:
                     first = gap, memory.ready(tensor)
                     tensor = first[1]
-                arrays[gap] = self._array(gap, tensor)
+                arrays[gap] = self._places.array(gap, tensor)
             stream, waits = memory.order.current()
             if first is None:  # nothing that is read could wait
                 memory.wait()
@@ -155,22 +138,8 @@ class CudaExecutable(XlaExecutable):
             torch._assert_async(tensors.pop(), _message(program))
         return [t.cpu() if moved else t for t, moved in zip(tensors, self._to_cpu, strict=True)]
 
-    def _array(self, gap: int, tensor: torch.Tensor) -> Array:
-        """A tensor of a call as an array that waits for nothing: the one of an earlier call that lay there as well."""
-        where = tensor.device, tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.is_neg(), tensor.is_conj()
-        found = self._known[gap].get(where)
-        if found is not None:
-            return found
-        ready = self._memory.ready(tensor)
-        laid = self._memory.laid_over(ready) if ready.data_ptr() == where[1] else None  # it is no copy
-        if laid is None:
-            return self._memory.imported(ready, waits=False)
-        with self._lock:
-            known = self._known[gap]
-            if len(known) >= _ADDRESSES:
-                del known[next(iter(known))]
-            known[where] = laid
-        return laid
+    def _found_places(self) -> Places:
+        return Places(self._memory.ready, lambda tensor: self._memory.imported(tensor, waits=False))
 
     def _read(self, weight: torch.Tensor) -> Array:
         tensor = self._memory.ready(weight)

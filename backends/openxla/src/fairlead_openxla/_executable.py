@@ -14,9 +14,10 @@ from fairlead_openxla._artifact import dumped, loaded
 from fairlead_openxla._devices import device_of
 from fairlead_openxla._layouts import Layout, input_layouts
 from fairlead_openxla._lower import Compiled, Written, compile_written, write
-from fairlead_openxla._memory import exported, imported
+from fairlead_openxla._memory import exported, imported, plain
 from fairlead_openxla._numbers import Array
 from fairlead_openxla._options import OpenXLAOptions
+from fairlead_openxla._places import Places
 from fairlead_openxla._rules import wanted
 from fairlead_openxla._settings import calling
 
@@ -49,6 +50,7 @@ class XlaExecutable:
         self._passed = _passed(graph, self.baked, self._layouts)
         self._programs = {} if stored is None else loaded(stored, self._passed.sources, self._device)
         self._lock = threading.Lock()
+        self._places = self._found_places()
         self.refit(constants)
         if not self._passed.sources:
             self._program(())
@@ -85,6 +87,9 @@ class XlaExecutable:
     def _read(self, weight: torch.Tensor) -> Array:
         return imported(weight)
 
+    def _found_places(self) -> Places:
+        return Places(plain, imported)
+
     def __call__(self, inputs: Sequence[Any], /) -> list[torch.Tensor]:
         with calling():
             program, arrays = self.bound(inputs)
@@ -92,10 +97,13 @@ class XlaExecutable:
         return [exported(r) for r in results]
 
     def bound(self, inputs: Sequence[Any], /) -> tuple[Compiled, list[Array]]:
-        """The program for inputs of these sizes, and what it is called with; to be called within `calling`."""
+        """The program for inputs of these sizes, and what it is called with, which does not keep the inputs.
+
+        To be called within `calling`.
+        """
         arrays = self._arrays.copy()
         for gap, at, order in self._gaps:
-            arrays[gap] = imported(inputs[at] if order is None else inputs[at].permute(order))
+            arrays[gap] = self._places.array(gap, inputs[at] if order is None else inputs[at].permute(order))
         return self._program_for(inputs), arrays
 
     def _program_for(self, inputs: Sequence[Any]) -> Compiled:

@@ -63,7 +63,9 @@ class Compiled:
 
     def __call__(self, arrays: Sequence[Array]) -> Sequence[Array]:
         """The results, computed. Raises what torch raises where an index is out of range."""
-        results: Sequence[Array] = jax.block_until_ready(self.run(*arrays))
+        results: Sequence[Array] = self.run(*arrays)
+        for result in results:
+            result.block_until_ready()
         if not self.checks:
             return results
         for held, (error, text) in zip(results[-1].tolist(), self.checks, strict=True):
