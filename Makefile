@@ -43,7 +43,7 @@ bench: .venv/.ready    ## the measurements behind the numbers in the documentati
 	$(BIN)/python benchmarks/compare.py
 
 gpu: .venv/.ready    ## on a machine with a CUDA device: the tests that need one, and conformance on it
-	$(BIN)/python -m pytest -q -m gpu $(WHEELS) tests
+	$(BIN)/python -m pytest -q -m gpu -W default $(WHEELS) tests    # torch warns there of its own doings
 	$(MAKE) conform DEVICE=cuda JUDGED="$(ON_GPU)"
 
 inference: .venv/.ready    ## core inference on each of our backends: case by case on three, in bundles on the others
