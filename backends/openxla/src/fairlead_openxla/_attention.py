@@ -14,7 +14,7 @@ from jax import lax
 
 from fairlead.ir import Node, TensorType
 from fairlead_openxla._call import Call
-from fairlead_openxla._matmul import product
+from fairlead_openxla._matmul import is_small, product
 from fairlead_openxla._numbers import Array, dtype_of, wide
 from fairlead_openxla._rules import Unless, rule
 from fairlead_openxla._target import on_cpu
@@ -76,11 +76,11 @@ def attention(
 ) -> tuple[Array, Array]:
     """Rows that the mask shuts out altogether are zero, and so is their logsumexp.
 
-    On CUDA weights of halves are halves, as in torch's kernels: products of them are many times as fast. They are
-    divided by their sum afterwards, so that the largest, which is 1 before, loses nothing.
+    On CUDA weights of halves are halves, as in torch's kernels: products of them are many times as fast, where they are
+    not small. They are divided by their sum afterwards, so that the largest, which is 1 before, loses nothing.
     """
     heads = _Heads(query, key)
-    if on_cpu():
+    if on_cpu() or is_small(query, key):
         query, key, value = wide(query), wide(key), wide(value)
     scores = _scores(heads, query, key, mask, causal, scale)
     peak = jnp.max(scores, -1, keepdims=True, initial=-math.inf)
@@ -165,7 +165,7 @@ def attention_backward(
     """On CUDA the factors of products of halves are halves, as in torch's kernels."""
     heads = _Heads(query, key)
     row = heads.join(jnp.sum(wide(grad) * wide(out), -1, keepdims=True))
-    if on_cpu():
+    if on_cpu() or is_small(query, key):
         grad, query, key, value = (wide(x) for x in (grad, query, key, value))
     scores = _scores(heads, query, key, mask, causal, scale)
     weights = heads.join(jnp.exp(scores - wide(logsumexp)[..., None]))

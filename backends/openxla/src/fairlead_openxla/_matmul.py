@@ -17,7 +17,7 @@ from fairlead_openxla._releases import turns_products
 from fairlead_openxla._rules import rule
 from fairlead_openxla._target import on_cpu, precision
 
-__all__ = ["product"]
+__all__ = ["is_small", "product"]
 
 _SMALL = 256
 """The sizes of two matrices together, below which wider factors cost next to nothing."""
@@ -44,7 +44,7 @@ def _factors(x: Array, y: Array, dtype: DType) -> tuple[Array, Array, Array]:
     barrier has it not take them for halves again.
     """
     x, y = cast(x, dtype), cast(y, dtype)
-    if not on_cpu() and wider(dtype) != dtype and _is_small(x, y):
+    if not on_cpu() and wider(dtype) != dtype and is_small(x, y):
         x, y = lax.optimization_barrier((cast(x, wider(dtype)), cast(y, wider(dtype))))
     if dtype.is_integer:
         x, y = x.astype(jnp.int64), y.astype(jnp.int64)
@@ -52,7 +52,7 @@ def _factors(x: Array, y: Array, dtype: DType) -> tuple[Array, Array, Array]:
     return x, y, cast(x, wider(dtype))
 
 
-def _is_small(x: Array, y: Array) -> bool:
+def is_small(x: Array, y: Array) -> bool:
     """Whether XLA may keep the product of two matrices from the vendor's library."""
     return bool(sum(x.shape[-2:]) + sum(y.shape[-2:]) < _SMALL)
 
