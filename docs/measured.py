@@ -17,12 +17,14 @@ PAGES = {
     "compare-cpu.md": "",
     "compare-cpu-xeon.md": ", on a Xeon",
     "compare-cuda.md": "",
+    "compare-cuda-training.md": "",
+    "overhead-cuda.md": "",
     "overhead-cpu.md": "",
     "frozen-cpu.md": "",
 }
 """Those with rows for a backend, in the order of the section, and what tells two of one title apart."""
 
-ELSEWHERE = {("compare-cuda.md", "eager")}
+ELSEWHERE = {("compare-cuda.md", "eager"), ("compare-cuda-training.md", "eager")}
 """Rows that are called like a backend and are not its own: there, PyTorch without a compiler."""
 
 _LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
