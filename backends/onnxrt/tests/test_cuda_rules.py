@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -19,6 +20,7 @@ from fairlead.ir import Builder, DType, Graph, Node, TensorType
 from fairlead_onnx import lower
 from fairlead_onnx.testing import OpCase, check, op_cases
 from fairlead_onnxrt import OnnxRuntimeOptions
+from fairlead_onnxrt._cuda_session import TO_SPLIT
 from fairlead_onnxrt._cuda_target import CUDA_TARGET
 from fairlead_onnxrt._executable import SessionExecutable
 
@@ -159,12 +161,46 @@ def test_what_is_not_finite_is_ranked_away_from_the_ends_of_the_range(descending
     assert "double" in lower(b.graph(), target=CUDA_TARGET).file().text()
 
 
-def test_parts_of_unequal_sizes_are_slices() -> None:
-    for sizes, op in (((2, 2), "Split"), ((1, 3), "Slice")):
+@pytest.mark.parametrize("sizes", [(2, 2), (1, 3)])
+def test_parts_are_slices_and_stay_that(sizes: tuple[int, int], tmp_path: Path) -> None:
+    b = Builder("g")
+    for part in b.ops("aten.split_with_sizes.default", b.op("aten.exp.default", b.input("f32[4]")), sizes, 0):
+        b.output(b.op("aten.neg.default", part))
+    model = lower(b.graph(), target=CUDA_TARGET).file().model
+    settings = onnxruntime.SessionOptions()
+    settings.log_severity_level = 3
+    settings.optimized_model_filepath = str(tmp_path / "model.onnx")
+    onnxruntime.InferenceSession(model, settings, disabled_optimizers=[TO_SPLIT])
+    ops = [node.op_type for node in onnx.load(settings.optimized_model_filepath).graph.node]
+    assert (ops.count("Slice"), ops.count("Split")) == (2, 0)
+
+
+def test_so_many_tensors_as_are_not_joined_are_declined() -> None:
+    for count, accepted in ((32, True), (33, False)):
         b = Builder("g")
-        for part in b.ops("aten.split_with_sizes.default", b.input("f32[4]"), sizes, 0):
-            b.output(part)
-        assert f"= {op} " in lower(b.graph(), target=CUDA_TARGET).file().text()
+        b.output(b.op("aten.cat.default", tuple(b.input("f32[2]") for _ in range(count)), 0))
+        assert Lowered().supports(b.graph().nodes[0]).accepted is accepted
+
+
+def test_a_sum_in_a_short_integer_wraps() -> None:
+    b = Builder("g")
+    b.output(b.op("aten.sum.dim_IntList", b.input("i32[2]"), (0,), False, DType.i32, to="i32[]"))
+    (got,) = Lowered().compile(b.graph(), OnnxRuntimeOptions(), {})([torch.tensor([2**31 - 1, 1], dtype=torch.int32)])
+    assert got.item() == -(2**31)
+
+
+@pytest.mark.parametrize("op", ["aten.sum.dim_IntList", "aten.mean.dim"])
+def test_a_sum_along_a_size_that_may_be_0_is_of_one_element_more(op: str) -> None:
+    b = Builder("g")
+    b.symbol("n", 0)
+    b.output(b.op(op, b.input("f32[n, 3]"), (0,), False, None))
+    file = lower(b.graph(), target=CUDA_TARGET).file()
+    assert "Concat" in file.text()
+    run = Lowered().compile(b.graph(), OnnxRuntimeOptions(), {})
+    for size in (4, 1, 0):
+        x = torch.randn(size, 3)
+        wanted = x.sum(0) if "sum" in op else x.mean(0)
+        torch.testing.assert_close(run([x])[0], wanted, equal_nan=True)
 
 
 def test_a_root_mean_square_norm_is_one_kernel() -> None:

@@ -272,7 +272,7 @@ def _index_tensors(c: Call) -> dict[int, Value]:
 
 
 def _to_i64(c: Call, value: Value, size: Dim) -> Ref:
-    return within(c.writer, c.operand(value, DType.i64), size)
+    return within(c.writer, c.operand(value, DType.i64), size, is_static=value.tensor.is_static)
 
 
 def _stacked(c: Call, indices: list[Value], axes: Sequence[int]) -> Ref:
@@ -300,7 +300,7 @@ def _broadcast_shape(values: object) -> tuple[Dim, ...]:
 
 
 def _places(c: Call, operand: int, size: Dim) -> Ref:
-    return within(c.writer, c.tensor(operand, DType.i64), size)
+    return within(c.writer, c.tensor(operand, DType.i64), size, is_static=c.type(operand).is_static)
 
 
 def _along(c: Call) -> Dim:

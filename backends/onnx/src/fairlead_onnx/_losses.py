@@ -53,7 +53,8 @@ def _classes(c: Call, x: int, target: int, weight: int, ignored: float) -> tuple
     w, dtype = c.writer, c.tensor(x).dtype
     classes = c.tensor(target, DType.i64)
     kept = w.op("Not", w.same("Equal", classes, w.number(int(ignored), DType.i64), result=DType.bool))
-    safe = within(w, w.select(kept, classes, w.number(0, DType.i64)), c.type(x).shape[1])
+    safe = w.select(kept, classes, w.number(0, DType.i64))
+    safe = within(w, safe, c.type(x).shape[1], is_static=c.type(target).is_static)
     if c.args[weight] is None:
         return kept, safe, w.cast(kept, dtype)
     rows = w.op("Gather", c.tensor(weight, dtype), safe, axis=0)

@@ -10,13 +10,18 @@ from fairlead_onnx._writer import Ref, Writer
 __all__ = ["in_range", "within"]
 
 
-def within(w: Writer, places: Ref, size: Dim) -> Ref:
-    """An index along a dimension of this size. How many of its places are out of range is kept with the writer."""
+def within(w: Writer, places: Ref, size: Dim, *, is_static: bool) -> Ref:
+    """An index along a dimension of this size. How many of its places are out of range is kept with the writer.
+
+    One that is not static may be empty.
+    """
     if w.target.unchecked:
         end = w.scalar(w.dim(size))
         low = w.same("Less", places, w.same("Neg", end), result=DType.bool)
         high = w.op("Not", w.same("Less", places, end, result=DType.bool))
         wrong = w.op("Reshape", w.cast(w.op("Or", low, high), DType.f32), w.ints(-1))
+        if not is_static:
+            wrong = w.op("Concat", wrong, w.const((0.0,), DType.f32), axis=0)
         w.outside.append(w.op("ReduceSum", wrong, w.ints(0), keepdims=0))
     return places
 

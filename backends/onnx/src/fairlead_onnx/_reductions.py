@@ -7,6 +7,7 @@ import sys
 from typing import cast
 
 from fairlead.ir import DType
+from fairlead.ir.dims import add as add_dims
 from fairlead.ir.dims import product
 from fairlead_onnx._call import Call, Rule, as_dim
 from fairlead_onnx._creation import filled
@@ -30,6 +31,8 @@ which it fuses, have fewer. A prime number of terms has no parts."""
 def _reduced_long(c: Call, op: str, x: Ref, axes: tuple[int, ...], *, keep: bool) -> Ref:
     """A sum or mean of the first operand: of many terms as that of parts, which rounds less."""
     w, shape = c.writer, c.type(0).shape
+    if "ReduceSum" in w.target.avoided and any(isinstance(shape[a], str) for a in axes):
+        return _reduced_of_any_size(c, op, x, axes, keep=keep)
     sizes = [n for n in (shape[a] for a in axes) if isinstance(n, int)]
     size = math.prod(sizes) if len(sizes) == len(axes) else 0  # 0 where it is not known
     is_long = size > (_LONG if len(axes) == 1 else _LONG_TOGETHER)
@@ -42,6 +45,19 @@ def _reduced_long(c: Call, op: str, x: Ref, axes: tuple[int, ...], *, keep: bool
     apart = w.reshape(sums, (*before, 1, count, *after))  # so that no runtime makes one sum of the two
     out = reduce(w, op, apart, (axes[0], axes[0] + 1), keep=False)
     return w.reshape(out, (*before, *(1 for _ in axes), *after)) if keep else out
+
+
+def _reduced_of_any_size(c: Call, op: str, x: Ref, axes: tuple[int, ...], *, keep: bool) -> Ref:
+    """A sum or mean of the first operand, which may be of nothing, with a zero added along each size that may be 0."""
+    w, shape = c.writer, list(c.type(0).shape)
+    count = _degrees(c, product(shape[a] for a in axes), 0.0)
+    for axis in axes:
+        if isinstance(shape[axis], str):
+            zero = filled(w, w.number(0.0, x.dtype), (*shape[:axis], 1, *shape[axis + 1 :]))
+            x = w.op("Concat", x, zero, axis=axis)
+            shape[axis] = add_dims(shape[axis], 1)
+    total = reduce(w, "ReduceSum", x, axes, keep=keep)
+    return total if op == "ReduceSum" else w.same("Div", total, count)
 
 
 def everywhere(w: Writer, truth: Ref, axes: tuple[int, ...], *, keep: bool = True) -> Ref:
@@ -98,11 +114,20 @@ def _summed_in_f64(c: Call, x: Ref, axes: tuple[int, ...], *, keep: bool) -> Ref
         return w.cast(reduce(w, "ReduceSum", w.cast(part, DType.f64), axes, keep=keep), DType.i64)
 
     if dtype is not DType.i64:
-        return w.cast(added(x), c.dtype)
+        return _wrapped(w, added(x), c.dtype)
     base = w.number(2**32, DType.i64)
     low = w.same("Mod", x, base)
     high = w.same("Div", w.same("Sub", x, low), base)
     return w.cast(w.same("Add", w.same("Mul", added(high), base), added(low)), c.dtype)
+
+
+def _wrapped(w: Writer, x: Ref, dtype: DType) -> Ref:
+    """A 64-bit integer in the bits of a shorter one, by arithmetic: of two conversions one is made, which saturates."""
+    if dtype is DType.i64:
+        return x
+    base = w.number(1 << 8 * dtype.itemsize, DType.i64)
+    low = w.number(0 if dtype is DType.u8 else 1 << 8 * dtype.itemsize - 1, DType.i64)
+    return w.cast(w.same("Sub", w.same("Mod", w.same("Add", x, low), base), low), dtype)
 
 
 @rule("aten.mean.dim", "aten.mean.default")

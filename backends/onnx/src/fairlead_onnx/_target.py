@@ -35,7 +35,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     inputs only, to convert them at once. ``cuts``: half types to which its conversion drops digits, or makes a number
     of a NaN, where torch rounds: their rounding is written in f32.
     ``complete``: it has no kernel but those of ``kernels``, and conversions. ``unchecked``: it
-    goes on where an index is out of range: the model has one more result, which says whether none was.
+    goes on where an index is out of range: the model has one more result, which says whether none was. ``most_joined``:
+    so many tensors its Concat takes at most; 0 is any number.
     ``saturates``: it adds two products of an unsigned and a signed byte in 16 bits, which are too few: signed bytes
     that stand for quantised numbers are written as unsigned ones.
     """
@@ -59,3 +60,4 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     saturates: bool = False
     complete: bool = False
     unchecked: bool = False
+    most_joined: int = 0

@@ -120,6 +120,8 @@ class Writer:
         if self.half is not None and self.half in self.target.kernels.get(op, ()):
             return self._in_halves(self.half, op, inputs, domain, attributes)
         self._need_kernel(op, inputs)
+        if op == "Concat" and 0 < self.target.most_joined < len(inputs):
+            raise Declined(f"{self.target.name} joins {self.target.most_joined} tensors, not {len(inputs)}")
         names = [r.name if r is not None else "" for r in inputs]
         while names and not names[-1]:
             names.pop()

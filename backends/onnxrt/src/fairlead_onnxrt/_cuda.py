@@ -13,7 +13,6 @@ import onnxruntime
 import torch
 from onnxruntime.capi import _pybind_state as ort
 
-from fairlead import interpret
 from fairlead.ir import Graph
 from fairlead_onnx import ModelFile, lower
 from fairlead_onnxrt._cuda_session import open_cuda_session, with_sizes_of_tensors
@@ -54,8 +53,6 @@ class CudaExecutable:
         self.file = lower(self._graph, target=CUDA_TARGET).file() if file is None else file
         self._options = options
         self._signature = signature_of(self._graph, self.file, self.baked)
-        places = {index: at for at, index in enumerate(i for i in range(len(graph.inputs)) if i not in self.baked)}
-        self._symbols = [(places[i], dim) for i, dim in (s.source for s in self._graph.symbols)]
         self._to_cpu = [v.tensor.device == "cpu" for v in graph.output_values()]
         self._lock = threading.Lock()
         with torch.cuda.device(self._device):
@@ -82,7 +79,6 @@ class CudaExecutable:
 
     def refit(self, constants: Mapping[int, torch.Tensor], /) -> None:
         """Bind other weights, or other values of the same: they are inputs of the session."""
-        self._constants = constants
         with self._lock, torch.cuda.device(self._device):
             self._weights = []
             for i, weight in constants.items():
@@ -94,8 +90,6 @@ class CudaExecutable:
         with torch.cuda.device(self._device):
             if torch.cuda.is_current_stream_capturing():
                 raise _recorded(self._graph)
-            if any((inputs[i] if dim is None else inputs[i].shape[dim]) == 0 for i, dim in self._symbols):
-                return self._run_by_torch(inputs)
             specs = zip(self._signature.inputs, inputs, strict=True)
             given = [(spec, self._ready(spec, x)) for spec, x in specs if spec.name is not None]
             results = [
@@ -114,12 +108,6 @@ class CudaExecutable:
             if held is not None:
                 torch._assert_async(held, f"index out of range in graph @{self._graph.name}"[:_LONGEST])
         return [t.cpu() if moved else t for t, moved in zip(results, self._to_cpu, strict=True)]
-
-    def _run_by_torch(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
-        """A call with tensors of no elements, of which ONNX Runtime's reductions on CUDA cannot be."""
-        given = iter(inputs)
-        passed = (self._constants[i] if i in self.baked else next(given) for i in range(len(self._graph.inputs)))
-        return list(interpret.run(self._graph, list(passed)))
 
     def _run(self) -> None:
         with self._in_order():

@@ -18,7 +18,7 @@ from fairlead_onnxrt._session import disabled_in, settings_of
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["computed_on_cpu", "cuda_options", "open_cuda_session", "with_sizes_of_tensors"]
+__all__ = ["TO_SPLIT", "computed_on_cpu", "cuda_options", "open_cuda_session", "with_sizes_of_tensors"]
 
 
 def open_cuda_session(
@@ -45,7 +45,7 @@ def open_cuda_session(
         file.model,
         settings,
         providers=[(CUDA, cuda_options(options, stream)), (CPU, options.provider_options.get(CPU, {}))],
-        disabled_optimizers=disabled_in(graph, options),
+        disabled_optimizers=[*disabled_in(graph, options), TO_SPLIT],
         enable_fallback=0,
     )
     if CUDA not in session.get_providers():
@@ -55,6 +55,11 @@ def open_cuda_session(
     if (slow := computed_on_cpu(file, on_cpu)) and CPU not in options.providers:
         raise _on_the_cpu(graph, slow)
     return session
+
+
+TO_SPLIT = "GatherSliceToSplitFusion"
+"""The rewrite that makes a Split. Where calls are not waited for, its kernel keeps memory of the host until the session
+ends, and then aborts the process: that is freed in a callback of CUDA's, where CUDA permits no such call."""
 
 
 def cuda_options(options: OnnxRuntimeOptions, stream: torch.cuda.Stream) -> dict[str, str]:

@@ -17,7 +17,7 @@ _STORED = _NUMBERS | {DType.bool, DType.u8, DType.i8, DType.i16}
 _HALVES = frozenset({DType.f16, DType.bf16})
 
 _KERNELS = {
-    **dict.fromkeys(("Concat", "Expand", "Gather", "GatherElements", "Reshape", "Slice", "Split"), _STORED),
+    **dict.fromkeys(("Concat", "Expand", "Gather", "GatherElements", "Reshape", "Slice"), _STORED),
     **dict.fromkeys(("Shape", "Squeeze", "Transpose", "Trilu", "Unsqueeze"), _STORED),
     **dict.fromkeys(("Add", "Sub", "Mul", "Div", "Mod", "Max", "Min", "Abs", "Neg", "Sign"), _NUMBERS),
     **dict.fromkeys(("Less", "LessOrEqual", "Greater", "GreaterOrEqual"), _NUMBERS),
@@ -52,5 +52,6 @@ CUDA_TARGET = Target(
     coarse=frozenset({"Sigmoid", "Softplus"}),
     drops_nan=frozenset({"MaxPool"}),
     where_drops_sign=True,
+    most_joined=32,
 )
 """The CUDA provider, with its contrib ops. Products of halves are computed in halves, as by torch; all else in f32."""
