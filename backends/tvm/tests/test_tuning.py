@@ -183,6 +183,25 @@ def test_a_file_of_another_program_is_not_written(database: Path, caplog: pytest
     assert "cannot be written: ForeignError" in caplog.text
 
 
+def test_a_file_that_cannot_be_looked_for_costs_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(DATABASE, str(tmp_path / ("x" * 300)))
+    assert Database.named().read(["key"]) == {}
+    assert "cannot be read: OSError" in caplog.text
+
+
+def test_the_file_is_in_the_folder_of_caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(DATABASE)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    Database.named().write("key", Found(tried=3))
+    assert Database(tmp_path / "fairlead" / "tvm.sqlite").read(["key"]) == {"key": Found(tried=3)}
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    Database.named().write("key", Found(tried=4))
+    assert (tmp_path / "home" / ".cache" / "fairlead" / "tvm.sqlite").exists()
+
+
 def test_two_write_at_once(database: Path) -> None:
     found = {f"{who} {n}": Found(Schedule(rows=n), 0.5, n) for who in range(2) for n in range(1, 21)}
 

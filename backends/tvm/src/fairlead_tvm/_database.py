@@ -7,6 +7,7 @@ import functools
 import logging
 import os
 import sqlite3
+import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated
@@ -56,18 +57,19 @@ class Database:
         given = os.environ.get(DATABASE, "").strip()
         if given:
             return cls(Path(given))
-        folder = os.environ.get("XDG_CACHE_HOME", "").strip() or Path.home() / ".cache"
-        return cls(Path(folder) / "fairlead" / "tvm.sqlite")
+        return cls(_caches() / "fairlead" / "tvm.sqlite")
 
     def read(self, keys: Iterable[str]) -> dict[str, Found]:
         """What is known of the keys."""
-        if not self._path.exists():
-            return {}
-        with self._guarded("read"), self._opened("ro") as connection:
+        with self._guarded("read"):
+            return self._read(keys) if self._path.exists() else {}
+        return {}
+
+    def _read(self, keys: Iterable[str]) -> dict[str, Found]:
+        with self._opened("ro") as connection:
             query = "SELECT found FROM schedules WHERE key = ?"
             rows = [(key, connection.execute(query, (key,)).fetchone()) for key in keys]
             return {key: msgspec.json.decode(row[0], type=Found) for key, row in rows if row}
-        return {}
 
     def write(self, key: str, found: Found) -> None:
         """Remember what was found, for every process."""
@@ -95,6 +97,15 @@ class Database:
             yield
         except (sqlite3.Error, OSError, msgspec.DecodeError, _ForeignError) as error:
             _warn(str(self._path), what, f"{type(error).__name__.lstrip('_')}: {error}")
+
+
+def _caches() -> Path:
+    """The user's folder of caches, or the system's temporary one for a user without a home."""
+    given = os.environ.get("XDG_CACHE_HOME", "").strip()
+    if given:
+        return Path(given)
+    home = os.path.expanduser("~")  # Path.home raises where there is none
+    return Path(tempfile.gettempdir()) if home == "~" else Path(home) / ".cache"
 
 
 @functools.cache
