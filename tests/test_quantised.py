@@ -12,6 +12,7 @@ import pytest
 import torch
 import torch.ao.quantization.fx._decomposed  # registers the ops
 
+import fairlead
 from fairlead import interpret, ir
 from fairlead.registry import registry
 
@@ -65,3 +66,26 @@ def test_openvino_has_integer_kernels_where_they_do_not_saturate(model: str, lay
     kernels = [line.split()[1] for line in run.readable()["steps.txt"].splitlines() if line.startswith(layer)]
     assert kernels
     assert all(kernel.endswith("_I8") is not saturates() for kernel in kernels)
+
+
+@pytest.mark.parametrize(("low", "high", "zero"), [(0, 255, 128), (-128, 127, 0), (-127, 127, 5), (0, 15, 3)])
+@pytest.mark.parametrize("name", ["onnxrt", "openvino"])
+def test_fake_quantisation_is_eagers_and_passes_gradients_where_nothing_was_cut(
+    name: str, low: int, high: int, zero: int
+) -> None:
+    """OpenVINO adds the zero point first: what is halfway between two numbers may go to the other one."""
+    step = 0.03125
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return torch.fake_quantize_per_tensor_affine(x, step, zero, low, high) * 2
+
+    pytest.importorskip(f"fairlead_{name}")
+    x = torch.linspace(-9, 9, 1153).requires_grad_()  # at multiples of half a step, ties among them
+    compiled: Any = fairlead.compile(program, backend=name, fallback=())
+    got, expected = compiled(x), program(x)
+    halfway = (x.detach() / step - 0.5) % 1 == 0
+    assert torch.equal(got[~halfway], expected[~halfway])
+    assert (got - expected)[halfway].abs().max() <= (2 * step if name == "openvino" else 0)
+    (gradient,), (right,) = (torch.autograd.grad(y.sum(), x) for y in (got, expected))
+    assert torch.equal(gradient, right)
+    assert 0 < right.count_nonzero() < len(right)
