@@ -114,9 +114,9 @@ def test_a_device_that_the_machine_does_not_have() -> None:
 
 
 def test_a_device_that_the_backend_does_not_list() -> None:
-    what, where, next_ = refused("cuda", "onnxrt")
-    assert what == "FL203: backend 'onnxrt' does not run on cuda: its capabilities list cpu"
-    assert where.startswith("from: fairlead-onnxrt")
+    what, where, next_ = refused("cuda", "openvino")
+    assert what == "FL203: backend 'openvino' does not run on cuda: its capabilities list cpu"
+    assert where.startswith("from: fairlead-openvino")
     assert next_ == "next: judge it on one of these: --device=cpu"
 
 

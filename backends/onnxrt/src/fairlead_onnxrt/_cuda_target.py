@@ -1,6 +1,6 @@
 """What ONNX Runtime's CUDA kernels compute in, and what they get wrong when they are left to.
 
-Source: docs/OperatorKernels.md of ONNX Runtime 1.23 to 1.31 for the kernels of opset 20, their sources for the rest.
+Source: ONNX Runtime's list of operator kernels, 1.23 to 1.31, for the kernels of opset 20, their sources for the rest.
 """
 
 from __future__ import annotations
