@@ -8,24 +8,13 @@ from typing import Any
 
 import torch
 
+from fairlead.interpret import torch_dtype
 from fairlead.ir import DType, Graph, ScalarType
 from fairlead.ir.dims import evaluator
 from fairlead_onnx import ModelFile
 
 __all__ = ["BoundInput", "Signature", "bound_input", "signature_of"]
 
-_TORCH_DTYPES = {
-    DType.bool: torch.bool,
-    DType.u8: torch.uint8,
-    DType.i8: torch.int8,
-    DType.i16: torch.int16,
-    DType.i32: torch.int32,
-    DType.i64: torch.int64,
-    DType.f16: torch.float16,
-    DType.bf16: torch.bfloat16,
-    DType.f32: torch.float32,
-    DType.f64: torch.float64,
-}
 _ELEMENT_TYPES = {
     DType.f32: 1,
     DType.u8: 2,
@@ -103,4 +92,4 @@ def _output(name: str, dtype: DType, shape: tuple[int | str, ...]) -> _Output:
     static = tuple(d for d in shape if isinstance(d, int))
     is_static = len(static) == len(shape)
     sizes = () if is_static else tuple(map(evaluator, shape))
-    return _Output(name, _ELEMENT_TYPES[dtype], _TORCH_DTYPES[dtype], static if is_static else None, sizes)
+    return _Output(name, _ELEMENT_TYPES[dtype], torch_dtype(dtype), static if is_static else None, sizes)

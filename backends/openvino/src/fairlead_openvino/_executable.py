@@ -11,7 +11,8 @@ import openvino
 import torch
 from openvino._pyopenvino import InferRequest
 
-from fairlead.ir import DType, Graph, ScalarType, Type
+from fairlead.interpret import torch_dtype
+from fairlead.ir import Graph, ScalarType, Type
 from fairlead.ir.dims import evaluator
 from fairlead_onnx import ModelFile
 from fairlead_openvino._compiled import Compiled, compile_file, evaluable, model_file, ov_tensor
@@ -19,19 +20,6 @@ from fairlead_openvino._options import OpenVINOOptions
 from fairlead_openvino._ranges import largest, largest_that_fits
 
 __all__ = ["ModelExecutable"]
-
-_TORCH_DTYPES = {
-    DType.bool: torch.bool,
-    DType.u8: torch.uint8,
-    DType.i8: torch.int8,
-    DType.i16: torch.int16,
-    DType.i32: torch.int32,
-    DType.i64: torch.int64,
-    DType.f16: torch.float16,
-    DType.bf16: torch.bfloat16,
-    DType.f32: torch.float32,
-    DType.f64: torch.float64,
-}
 
 _SMALL = 16 * 1024
 """Up to so many bytes a copy is cheaper than giving OpenVINO another address."""
@@ -237,7 +225,7 @@ def _signature(graph: Graph, compiled: Compiled, baked: frozenset[int]) -> _Sign
 def _port(place: int, port: int, type_: Type) -> _Port:
     if isinstance(type_, ScalarType):
         return _Port(place, port, torch.int64, (), (), True)
-    dtype = _TORCH_DTYPES[type_.dtype]
+    dtype = torch_dtype(type_.dtype)
     static = tuple(d for d in type_.shape if isinstance(d, int))
     if len(static) == type_.rank:
         return _Port(place, port, dtype, static, (), False)
