@@ -12,6 +12,7 @@ True
 
 from fairlead_onnx._file import ModelFile
 from fairlead_onnx._lower import Lowered, lower, supports
+from fairlead_onnx._real_form import RealForm
 from fairlead_onnx._target import Target
 
-__all__ = ["Lowered", "ModelFile", "Target", "lower", "supports"]
+__all__ = ["Lowered", "ModelFile", "RealForm", "Target", "lower", "supports"]

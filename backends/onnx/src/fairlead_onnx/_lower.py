@@ -30,6 +30,7 @@ from fairlead_onnx import (  # noqa: F401 - each enters its rules
     _views,
 )
 from fairlead_onnx._call import Call
+from fairlead_onnx._complex import is_complex, on_parts, without_complex
 from fairlead_onnx._file import ModelFile
 from fairlead_onnx._nodes import has_elements, write
 from fairlead_onnx._ranges import in_range
@@ -79,12 +80,12 @@ def supports(node: Node, *, target: Target) -> Support:
     """Whether the rules can write this node exactly for a runtime. A pure function of its arguments."""
     if node.op in target.declined:
         return Support.no(target.declined[node.op])
+    if is_complex(node):
+        return _supports_on_parts(node, target)
     rule = RULES.get(node.op)
     if rule is None:
         return Support.no(f"{node.op} has no ONNX lowering", Level.PLANNED)
-    if (count := _parameters(node.op)) not in (None, len(node.args)):
-        return Support.no(f"{node.op} with {len(node.args)} arguments, not {count}")
-    reason = _unusable_type(node, target)
+    reason = _miscounted(node) or _unusable_type(node, target)
     if reason is not None:
         return Support.no(reason)
     if not has_elements(node):
@@ -97,6 +98,23 @@ def supports(node: Node, *, target: Target) -> Support:
     return Support.yes()
 
 
+def _supports_on_parts(node: Node, target: Target) -> Support:
+    """Whether the real nodes that stand for one on complex numbers are supported."""
+    if (reason := _miscounted(node)) is not None:
+        return Support.no(reason)
+    try:
+        nodes = on_parts(node)
+    except Declined as declined:
+        return Support.no(str(declined))
+    answers = (supports(part, target=target) for part in nodes)
+    return next((answer for answer in answers if not answer.accepted), Support.yes())
+
+
+def _miscounted(node: Node) -> str | None:
+    count = _parameters(node.op)
+    return None if count in (None, len(node.args)) else f"{node.op} with {len(node.args)} arguments, not {count}"
+
+
 @functools.cache
 def _parameters(op: str) -> int | None:
     """How many arguments a node of the op takes, not counting regions; None for an op that is not in the opset."""
@@ -107,9 +125,13 @@ def _parameters(op: str) -> int | None:
 
 
 def lower(graph: Graph, *, target: Target) -> Lowered:
-    """Write a graph whose nodes `supports` accepted. Its outputs have to be distinct values that nodes compute."""
+    """Write a graph whose nodes `supports` accepted. Its outputs have to be distinct values that nodes compute.
+
+    Complex inputs and outputs are real ones of the model, with one more dimension, of 2: `RealForm` hands them over.
+    """
     from fairlead_onnx._model import build
 
+    graph = without_complex(graph)
     sources = {s.name: s.source for s in graph.symbols}
     names = [f"in{i}" for i in range(len(graph.inputs))]
     values: dict[int, Ref] = {}

@@ -635,5 +635,81 @@ def _attention() -> list[Row]:
     ]
 
 
-CASES: list[Row] = [*_pointwise(), *_views(), *_reductions(), *_nn(), *_indexing(), *_backward(), *_attention()]
+_Z = "c64"
+_PARTS = (0.0, -0.0, 1.0, -1.0, 0.5, -3.7, 1e-3, 20.0)
+
+
+def z(*shape: int) -> Any:
+    """Normal complex numbers."""
+    return lambda dtype: torch.randn(shape, dtype=dtype)
+
+
+def real(*shape: int) -> Any:
+    """Normal numbers, of the parts of the case's type."""
+    return lambda dtype: torch.randn(shape, dtype=dtype.to_real())
+
+
+def grid(*parts: float) -> Any:
+    """Complex numbers with each of these as either part."""
+    line = torch.tensor(parts)
+    return fixed(torch.complex(*(x.contiguous() for x in torch.meshgrid(line, line, indexing="ij"))))
+
+
+def _complex() -> list[Row]:
+    functions = "_conj_physical abs angle cos cosh exp isnan log log10 neg rsqrt sigmoid silu sin sinh sqrt tan tanh"
+    far = (1e30, -1e30, 1e-30, 3.0, 0.0, -0.0)
+    wild = grid(inf, -inf, nan, 1.0)
+    pairs = (z(3, 1, 4), z(2, 4)), (z(4), real(3, 1)), (z(5), 2.5)
+    rows = [row(op, _Z, grid(*_PARTS)) for op in functions.split()]
+    rows += [row(op, _Z, grid(*far)) for op in ("abs", "angle", "log", "sqrt", "logical_not", "view_as_real")]
+    rows += [row(op, _Z, wild) for op in ("abs", "isinf", "isnan")]
+    rows += [row(f"aten.{op}.Tensor", _Z, *pair) for op in ("mul", "div", "eq", "ne") for pair in pairs]
+    rows += [row(f"aten.{op}.Tensor", _Z, *pairs[0], 2) for op in ("add", "sub")]
+    rows += [row("aten.pow.Tensor_Scalar", _Z, z(5), power) for power in (0, 2, -3, 0.5, 7)]
+    return [
+        *rows,
+        row("aten.sub.Tensor", _Z, real(3), z(3), 1),
+        row("aten.div.Tensor", _Z, grid(*far), grid(*far[:4], 1e25, 2.0)),
+        row("aten.div.Tensor", _Z, 1.0, grid(*far)),
+        row("_to_copy", _Z, z(5), torch.float32),
+        row("_to_copy", _Z, z(5), torch.bool),
+        row("_to_copy", _Z, real(5), torch.complex64),
+        row("complex", _Z, real(2, 3), real(2, 3)),
+        row("polar", _Z, real(2, 3), real(2, 3)),
+        row("view_as_complex", _Z, real(3, 2)),
+        *_complex_tensors(),
+    ]
+
+
+def _complex_tensors() -> list[Row]:
+    """What moves, adds, multiplies and transforms complex numbers."""
+    rows = [row("_fft_r2c", _Z, real(5, size), (0, 1), 0, size > 6) for size in (1, 6, 7, 96, 97)]
+    rows += [row("_fft_c2r", _Z, z(4, size // 2 + 1), (0, 1), 2, size) for size in (1, 2, 7, 100)]
+    return [
+        *rows,
+        row("_fft_c2c", _Z, z(5, 6, 64), (1, 2), 1, True),
+        row("_fft_c2c", _Z, z(5, 3, 130), (1, 2), 1, False),
+        row("cat", _Z, (z(2, 3), z(2, 1)), -1),
+        row("constant_pad_nd", _Z, z(2, 3), (1, 2), 1.5),
+        row("full", _Z, (2, 3), 1.5 - 2j, torch.complex64),
+        row("aten.where.self", _Z, b(4, 3), z(4, 3), z(3)),
+        row("aten.index_put.default", _Z, z(4, 3), (i(4, 6),), z(6, 3), True),
+        row("aten.unbind.int", _Z, z(2, 3), 0),
+        row("aten.sum.dim_IntList", _Z, z(2, 3), (1,)),
+        row("aten.mean.dim", _Z, z(2, 3), None),
+        row("aten.var.correction", _Z, z(2, 3), (1,)),
+        row("aten.var_mean.correction", _Z, z(2, 3), (1,)),
+        row("aten.any.dims", _Z, z(2, 3), (1,)),
+        row("mm", _Z, z(2, 3), z(3, 4)),
+        row("bmm", _Z, z(2, 2, 3), z(2, 3, 4)),
+        row("addmm", _Z, z(4), z(2, 3), z(3, 4), 1, 1),
+        row("addmm", _Z, z(4), z(2, 3), z(3, 4), 0.5, 1 - 2j),
+        row("linear", _Z, z(2, 2, 3), z(4, 3), z(4)),
+    ]
+
+
+CASES: list[Row] = [
+    *(*_pointwise(), *_views(), *_reductions(), *_nn()),
+    *(*_indexing(), *_backward(), *_attention(), *_complex()),
+]
 """Every row: the op, the names of the element types, and what makes the arguments."""

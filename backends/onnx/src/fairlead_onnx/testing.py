@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from fairlead.backend import Backend
-from fairlead.ir import Argument, DType, Graph, Input, Kind, Node, Output, TensorType, Token, Value
+from fairlead.ir import Argument, Complex, DType, Graph, Input, Kind, Node, Output, TensorType, Token, Value
 from fairlead_onnx._op_cases import CASES
 
 __all__ = ["OpCase", "check", "graph_of", "op_cases"]
@@ -35,12 +35,14 @@ _DTYPES = {
     torch.bfloat16: DType.bf16,
     torch.float32: DType.f32,
     torch.float64: DType.f64,
+    torch.complex64: DType.c64,
 }
 _TOLERANCES = {
     torch.float16: (2e-3, 1e-3),
     torch.bfloat16: (1.6e-2, 1e-2),
     torch.float32: (3e-5, 3e-6),
     torch.float64: (1e-9, 1e-11),
+    torch.complex64: (3e-5, 3e-6),
 }
 
 
@@ -154,6 +156,8 @@ def op_cases() -> tuple[OpCase, ...]:
 def _compare(name: str, found: torch.Tensor, expected: torch.Tensor) -> None:
     assert found.dtype is expected.dtype, f"{name}: {found.dtype} instead of {expected.dtype}"
     rtol, atol = _TOLERANCES.get(expected.dtype, (0.0, 0.0))
+    if expected.is_complex() and expected.isinf().any():  # one part may be infinite, and the other near
+        found, expected = torch.view_as_real(found), torch.view_as_real(expected.resolve_conj())
     torch.testing.assert_close(
         found, expected, rtol=rtol, atol=atol, equal_nan=True, check_stride=False, msg=lambda text: f"{name}: {text}"
     )
@@ -168,6 +172,8 @@ def _argument(arg: Any, inputs: list[torch.Tensor], first: int) -> Argument:
             return Token("dtype", _DTYPES[arg])
         case tuple() | list():
             return tuple(_argument(a, inputs, first) for a in arg)
+        case complex():
+            return Complex(arg.real, arg.imag)
     assert arg is None or isinstance(arg, (bool, int, float, str))
     return arg
 

@@ -50,6 +50,8 @@ def out_of_reach(node: Node) -> str | None:
         return _ONLY_CPU
     if len(devices) > 1:
         return f"tensors on {' and '.join(devices)}: a session is of one device"
+    if any(_is_complex(v) for v in values):
+        return "complex numbers on CUDA"
     return "control flow on CUDA waits for the device at every turn" if node.regions else None
 
 
@@ -70,6 +72,10 @@ def _is_of_cpu(node: Node) -> bool:
 
 def _device(value: Value) -> str | None:
     return value.type.device if isinstance(value.type, TensorType) else None
+
+
+def _is_complex(value: Value) -> bool:
+    return isinstance(value.type, TensorType) and value.type.dtype.is_complex
 
 
 def _is_number(value: Value) -> bool:

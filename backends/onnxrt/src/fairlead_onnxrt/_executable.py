@@ -11,7 +11,7 @@ import torch
 from onnxruntime.capi import _pybind_state as ort
 
 from fairlead.ir import Graph
-from fairlead_onnx import ModelFile
+from fairlead_onnx import ModelFile, RealForm
 from fairlead_onnxrt._options import OnnxRuntimeOptions
 from fairlead_onnxrt._session import Session, model_file, open_session, optimized_text
 from fairlead_onnxrt._signature import Signature, signature_of
@@ -43,8 +43,9 @@ class SessionExecutable:
         file: ModelFile | None = None,
     ) -> None:
         self.baked = frozenset(constants)
-        self.file = model_file(graph, constants) if file is None else file
-        self._graph = graph
+        self._form = RealForm(graph)
+        self._graph = self._form.graph
+        self.file = model_file(self._graph, constants) if file is None else file
         self._options = options
         self.refit(constants)
 
@@ -55,12 +56,13 @@ class SessionExecutable:
 
     def refit(self, constants: Mapping[int, torch.Tensor], /) -> None:
         """Load the session again: ONNX Runtime packs weights, so that new values in place are not enough."""
-        self._constants = constants
-        session = open_session(self._graph, self.file, self._options, constants)
-        self._runs = _Runs(session, signature_of(self._graph, self.file, self.baked))
+        self._constants = self._form.constants(constants)
+        session = open_session(self._graph, self.file, self._options, self._constants)
+        runs = _Runs(session, signature_of(self._graph, self.file, self.baked))
+        self._run = self._form.around(runs, self.baked)
 
     def __call__(self, inputs: Sequence[Any], /) -> list[torch.Tensor]:
-        return self._runs(inputs)
+        return self._run(inputs)
 
 
 class _Runs:

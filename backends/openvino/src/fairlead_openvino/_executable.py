@@ -14,7 +14,7 @@ from openvino._pyopenvino import InferRequest
 from fairlead.interpret import torch_dtype
 from fairlead.ir import Graph, ScalarType, Type
 from fairlead.ir.dims import evaluator
-from fairlead_onnx import ModelFile
+from fairlead_onnx import ModelFile, RealForm
 from fairlead_openvino._compiled import Compiled, compile_file, evaluable, model_file, ov_tensor
 from fairlead_openvino._options import OpenVINOOptions
 from fairlead_openvino._ranges import largest, largest_that_fits
@@ -79,8 +79,9 @@ class ModelExecutable:
         file: ModelFile | None = None,
     ) -> None:
         self.baked = frozenset(constants)
-        self.file = model_file(graph) if file is None else file
-        self._graph = graph
+        self._form = RealForm(graph)
+        self._graph = self._form.graph
+        self.file = model_file(self._graph) if file is None else file
         self._options = options
         self.refit(constants)
 
@@ -90,11 +91,12 @@ class ModelExecutable:
 
     def refit(self, constants: Mapping[int, torch.Tensor], /) -> None:
         """Compile again: OpenVINO packs weights, so that new values in place are not enough."""
-        compiled = compile_file(self._graph, self.file, self._options, constants)
+        compiled = compile_file(self._graph, self.file, self._options, self._form.constants(constants))
         self._runs = _Runs(compiled, _signature(self._graph, compiled, self.baked))
+        self._run = self._form.around(self._runs, self.baked)
 
     def __call__(self, inputs: Sequence[Any], /) -> list[torch.Tensor]:
-        return self._runs(inputs)
+        return self._run(inputs)
 
 
 class _Runs:
