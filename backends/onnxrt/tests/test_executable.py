@@ -58,6 +58,16 @@ def test_a_large_result_is_memory_of_its_own_that_outlives_everything(dtype: DTy
     assert small.all()
 
 
+def test_a_transposed_input_is_read_where_it_lies_and_any_other_is_right_too() -> None:
+    x, w, out = tensor(0, 2, 4), Value(1, TensorType(DType.f32, (4, 3), (1, 4))), tensor(2, 2, 3)
+    run = backend.compile(graph([x, w], [Node("aten.mm.default", (x, w), (out,))], out), backend.options_type(), {})
+    given, weight = torch.randn(2, 4), torch.randn(3, 4)
+    torch.testing.assert_close(run([given, weight.t()])[0], given @ weight.t())
+    assert run._runs._idle[0]._addresses == [given.data_ptr(), weight.data_ptr()]
+    for other in (weight.t().contiguous(), weight.t().expand(1, 4, 3)[0], torch.randn(8, 3)[::2]):
+        torch.testing.assert_close(run([given, other])[0], given @ other)
+
+
 def test_the_memory_of_a_large_result_is_used_again_once_it_is_dropped() -> None:
     x, out = tensor(0, 512, 1024), tensor(1, 512, 1024)
     run = backend.compile(graph([x], [Node("aten.relu.default", (x,), (out,))], out), backend.options_type(), {})

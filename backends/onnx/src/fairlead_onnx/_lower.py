@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -148,15 +148,23 @@ def lower(graph: Graph, *, target: Target) -> Lowered:
         values[given.value.id] = writer.widen(stored)
     for node in graph.nodes:
         write(node, writer, values)
-    outputs = tuple(_output(writer, v, values[v.id], i) for i, v in enumerate(_results(graph)))
+    outputs = _outputs(writer, [(v.tensor.dtype, values[v.id]) for v in _results(graph)])
     held = in_range(writer)
     return build(graph, writer, names, outputs, None if held is None else writer.rename(held, "in_range"))
 
 
-def _output(writer: Writer, value: Value, ref: Ref, index: int) -> Ref:
-    """A name of its own for each output, in the element type that it is stored in."""
-    dtype = value.tensor.dtype
-    return writer.rename(writer.cast(ref, dtype), f"out{index}")
+def _outputs(writer: Writer, results: Sequence[tuple[DType, Ref]]) -> tuple[Ref, ...]:
+    """A tensor of its own for each output, in the element type that it is stored in.
+
+    What a step makes is one already: another name would be a copy, where other steps read the tensor too.
+    """
+    outputs: dict[str, Ref] = {}
+    for index, (dtype, result) in enumerate(results):
+        ref = writer.cast(result, dtype)
+        if writer.producer(ref) is None or ref.name in outputs:
+            ref = writer.rename(ref, f"out{index}")
+        outputs[ref.name] = ref
+    return tuple(outputs.values())
 
 
 def _results(graph: Graph) -> Iterator[Value]:

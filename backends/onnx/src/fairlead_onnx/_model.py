@@ -29,6 +29,8 @@ def build(
     values.update((v.name or "", v) for v in inputs)
     nodes, constants = _nodes(steps, list(writer.constants.values()), values)
     results = [_typed(values[r.name], v) for r, v in zip(outputs, graph.output_values(), strict=True)]
+    for index, result in enumerate(results):
+        result.name = f"out{index}"
     results += [_sized(values[r.name], r, ()) for r in checks]
     imports = {"": writer.target.opset}
     if any(step.domain for step in _all(steps)):
@@ -36,7 +38,7 @@ def build(
     body = onnx_ir.Graph(inputs, results, nodes=nodes, initializers=constants, opset_imports=imports, name=graph.name)
     model = onnx_ir.Model(body, ir_version=_IR_VERSION)
     read = tuple(n if n in used else None for n in names)
-    return Lowered(model, read, tuple(r.name for r in outputs), None if check is None else check.name)
+    return Lowered(model, read, tuple(f"out{i}" for i in range(len(outputs))), None if check is None else check.name)
 
 
 def _live(steps: Sequence[Step], wanted: set[str]) -> list[Step]:

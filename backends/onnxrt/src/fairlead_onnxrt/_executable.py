@@ -11,6 +11,7 @@ import torch
 from onnxruntime.capi import _pybind_state as ort
 
 from fairlead.ir import Graph
+from fairlead.passes import row_major_inputs
 from fairlead_onnx import ModelFile, RealForm
 from fairlead_onnxrt._options import OnnxRuntimeOptions
 from fairlead_onnxrt._session import Session, model_file, open_session, optimized_text
@@ -43,7 +44,8 @@ class SessionExecutable:
         file: ModelFile | None = None,
     ) -> None:
         self.baked = frozenset(constants)
-        self._form = RealForm(graph)
+        self._rows = row_major_inputs(graph, self.baked)
+        self._form = RealForm(self._rows.graph)
         self._graph = self._form.graph
         self.file = model_file(self._graph, constants) if file is None else file
         self._options = options
@@ -58,8 +60,8 @@ class SessionExecutable:
         """Load the session again: ONNX Runtime packs weights, so that new values in place are not enough."""
         self._constants = self._form.constants(constants)
         session = open_session(self._graph, self.file, self._options, self._constants)
-        runs = _Runs(session, signature_of(self._graph, self.file, self.baked))
-        self._run = self._form.around(runs, self.baked)
+        self._runs = _Runs(session, signature_of(self._graph, self.file, self.baked))
+        self._run = self._rows.around(self._form.around(self._runs, self.baked), self.baked)
 
     def __call__(self, inputs: Sequence[Any], /) -> list[torch.Tensor]:
         return self._run(inputs)

@@ -14,6 +14,7 @@ from openvino._pyopenvino import InferRequest
 from fairlead.interpret import torch_dtype
 from fairlead.ir import Graph, ScalarType, Type
 from fairlead.ir.dims import evaluator
+from fairlead.passes import row_major_inputs
 from fairlead_onnx import ModelFile, RealForm
 from fairlead_openvino._compiled import Compiled, compile_file, evaluable, model_file, ov_tensor
 from fairlead_openvino._options import OpenVINOOptions
@@ -79,7 +80,8 @@ class ModelExecutable:
         file: ModelFile | None = None,
     ) -> None:
         self.baked = frozenset(constants)
-        self._form = RealForm(graph)
+        self._rows = row_major_inputs(graph, self.baked)
+        self._form = RealForm(self._rows.graph)
         self._graph = self._form.graph
         self.file = model_file(self._graph) if file is None else file
         self._options = options
@@ -93,7 +95,7 @@ class ModelExecutable:
         """Compile again: OpenVINO packs weights, so that new values in place are not enough."""
         compiled = compile_file(self._graph, self.file, self._options, self._form.constants(constants))
         self._runs = _Runs(compiled, _signature(self._graph, compiled, self.baked))
-        self._run = self._form.around(self._runs, self.baked)
+        self._run = self._rows.around(self._form.around(self._runs, self.baked), self.baked)
 
     def __call__(self, inputs: Sequence[Any], /) -> list[torch.Tensor]:
         return self._run(inputs)

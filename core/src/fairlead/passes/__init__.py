@@ -8,6 +8,7 @@ from fairlead.passes._dead import remove_dead_nodes
 from fairlead.passes._decompose import DECOMPOSABLE, decompose
 from fairlead.passes._fold import Evaluate, Folded, fold_constants, fold_tensors
 from fairlead.passes._hoist import Hoisted, hoist
+from fairlead.passes._layout import RowMajor, row_major_inputs
 from fairlead.passes._memory import layout_sensitive, shown_views, view_overwritten_inputs
 from fairlead.passes._random import draws, draws_random_numbers, split_dropout
 from fairlead.passes._rewrite import Emitter, Replacement, Rule, by_op, rewrite, substitute
@@ -20,6 +21,7 @@ __all__ = [
     "Folded",
     "Hoisted",
     "Replacement",
+    "RowMajor",
     "Rule",
     "by_op",
     "canonicalize",
@@ -36,6 +38,7 @@ __all__ = [
     "recognize_composites",
     "remove_dead_nodes",
     "rewrite",
+    "row_major_inputs",
     "shown_views",
     "substitute",
     "view_overwritten_inputs",
