@@ -55,7 +55,7 @@ class OnnxRuntimeBackend:
         return fairlead_onnx.supports(node, target=CUDA_TARGET if is_on_cuda(node) else TARGET)
 
     def declines_graph(self, graph: Graph, /) -> str | None:
-        """Graphs of several devices: a session is of one."""
+        """Graphs of several devices, and training steps that are mostly convolutions."""
         return declines(graph)
 
     def options_for_precision(self, options: OnnxRuntimeOptions, precision: Precision, /) -> OnnxRuntimeOptions:

@@ -1,10 +1,11 @@
-"""Which device a graph is on, and why ONNX Runtime may not reach it."""
+"""Which device a graph is on, and why ONNX Runtime may not reach it, or is not the one to run it."""
 
 from __future__ import annotations
 
 import functools
 
 from fairlead.ir import Graph, Node, TensorType, Value
+from fairlead.passes import trains_convolutions
 
 __all__ = ["CPU", "CUDA", "cuda_devices", "declines", "has_cuda", "is_on_cuda", "out_of_reach"]
 
@@ -56,8 +57,10 @@ def out_of_reach(node: Node) -> str | None:
 
 
 def declines(graph: Graph) -> str | None:
-    """Why a graph is left to others as a whole: its nodes are of several devices, and a session is of one."""
+    """Why others run a graph as a whole: it is mostly convolutions in training on a CPU, or of several devices."""
     found = set(cuda_devices(graph))
+    if not found and trains_convolutions(graph):
+        return "slower than eager here: training with more convolutions than products"
     if found and any(_is_of_cpu(node) for node in graph.nodes):
         found.add("cpu")
     return f"tensors on {' and '.join(sorted(found))}: a session is of one device" if len(found) > 1 else None

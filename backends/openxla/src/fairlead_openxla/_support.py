@@ -6,7 +6,8 @@ import functools
 from collections.abc import Iterator
 
 from fairlead.backend import Level, Support
-from fairlead.ir import DType, Graph, Kind, Node, ScalarType, TensorType, Value, opset
+from fairlead.ir import DType, Graph, Node, ScalarType, TensorType, Value, opset
+from fairlead.passes import trains_convolutions
 from fairlead_openxla._devices import cuda_devices, unreachable
 from fairlead_openxla._rules import rules
 
@@ -18,11 +19,6 @@ _DECLINED = {
     "aten.as_strided_scatter.default": "as_strided_scatter writes memory, whose beginning the node does not say",
     "aten.convolution_backward.default": "torch has the gradient of a convolution: XLA's is slower on a CPU",
 }
-_CONVOLUTIONS = frozenset({"aten.convolution.default", "aten.convolution_backward.default"})
-_PRODUCTS = frozenset(
-    {"nn.scaled_dot_product_attention", "nn.scaled_dot_product_attention_backward"}
-    | {f"aten.{name}.default" for name in ("linear", "mm", "bmm", "addmm", "baddbmm")}
-)
 _DATA_DEPENDENT = frozenset(
     f"aten.{name}"
     for name in (
@@ -51,10 +47,7 @@ def declines(graph: Graph) -> str | None:
     """Why a graph is run by others: what XLA is slow at, and what is not right between its programs."""
     if len(devices := cuda_devices(graph)) > 1:
         return f"tensors on {' and '.join(devices)}: a program of XLA is of one device"
-    if graph.kind is Kind.inference and not any(n.op == "aten.convolution_backward.default" for n in graph.nodes):
-        return None  # an inference graph with gradients is a whole training step
-    convolutions = sum(node.op in _CONVOLUTIONS for node in graph.nodes)
-    if convolutions <= sum(node.op in _PRODUCTS for node in graph.nodes):
+    if not trains_convolutions(graph):
         return None
     return "slower than eager here: training with more convolutions than products"
 

@@ -12,6 +12,7 @@ from fairlead.passes._layout import RowMajor, row_major_inputs
 from fairlead.passes._memory import layout_sensitive, shown_views, view_overwritten_inputs
 from fairlead.passes._random import draws, draws_random_numbers, split_dropout
 from fairlead.passes._rewrite import Emitter, Replacement, Rule, by_op, rewrite, substitute
+from fairlead.passes._training import trains_convolutions
 
 __all__ = [
     "DECOMPOSABLE",
@@ -41,6 +42,7 @@ __all__ = [
     "row_major_inputs",
     "shown_views",
     "substitute",
+    "trains_convolutions",
     "view_overwritten_inputs",
     "split_dropout",
 ]
