@@ -22,6 +22,7 @@ from fairlead._capture._subclasses import gradient_places, pieces
 from fairlead._capture._torch import InputSource, Tracing, input_sources
 from fairlead._capture._types import Uncapturable
 from fairlead._capture._whole_step import WholeStep
+from fairlead._capture._writes import writing
 from fairlead._stages import Stage
 from fairlead.ir import Graph, Kind, Output, Role, Value
 
@@ -150,6 +151,7 @@ class _Capture:
         forward: Sequence[int] = (),
     ) -> Callable[[list[Any]], Any]:
         gm = around.gm
+        plain = _torch.plain_writes() if around.is_identity else frozenset[int]()
         try:
             with _hook_calls.stage(Stage.capture, str(kind)):
                 read = graph_of(gm, str(kind), kind, [roles[i] for i in around.inputs] if roles else ())
@@ -165,7 +167,8 @@ class _Capture:
         direct = kind is Kind.inference and roles and _passes_through(around) and not may_be_lazy(gm, graph)
         captured = Captured(fit.graph, fit.canonical, constants, moved, fit if direct else None, self._is_step)
         run = self._sink.graph(captured)
-        return around.around(resolving(run if fit.is_identity else _fitted(run, fit), gm, graph))
+        run = resolving(run if fit.is_identity else _fitted(run, fit), gm, graph)
+        return around.around(run if kind is Kind.backward else writing(run, graph, plain))
 
 
 def _placeholders(gm: torch.fx.GraphModule) -> list[str]:

@@ -87,6 +87,27 @@ def mutations() -> Mutations | None:
     return Mutations(targets, aliases)
 
 
+def plain_writes() -> frozenset[int]:
+    """The inputs of the graph that is being compiled of which AOTAutograd writes the elements after each call, no more.
+
+    Autograd sees the writes and has no part in them. None where that is not known.
+    """
+    metadata: Any = getattr(TracingContext.try_get(), "fw_metadata", None)
+    try:
+        return frozenset(i for i in metadata.mutated_inp_runtime_indices if _is_plain(metadata.input_info[i]))
+    except AttributeError:
+        return frozenset()
+
+
+def _is_plain(written: Any) -> bool:
+    return written.mutates_data and not (
+        written.mutates_metadata
+        or written.mutates_storage_metadata
+        or written.mutations_hidden_from_autograd
+        or written.requires_grad
+    )
+
+
 def passes_through() -> bool:
     """Whether the inference graph that is being compiled gives just what AOTAutograd hands out.
 
