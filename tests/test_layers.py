@@ -25,6 +25,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "bisection",
             "explanation",
             "partition",
+            "_subgraph",
             "interpret",
             "_accuracy",
             "_signatures",

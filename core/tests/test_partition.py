@@ -303,6 +303,27 @@ def test_communication_that_a_backend_does_not_have_is_torchs_and_not_declined()
     ]
 
 
+def test_a_part_knows_which_results_are_but_written_to_its_inputs() -> None:
+    x, total = Input(Value(0, f32(2)), Role.user, "x"), Input(Value(1, f32(2)), Role.buffer, "total")
+    other = Input(Value(2, f32(2)), Role.buffer, "other")
+    sum_, twice, result = (Value(i, f32(2)) for i in (3, 4, 5))
+    nodes = (
+        Node("aten.add.Tensor", (total.value, x.value, 1), (sum_,)),
+        Node("aten.mul.Tensor", (x.value, 2), (twice,)),
+        Node("aten.exp.default", (twice,), (result,)),
+    )
+    outputs = (Output(sum_, Role.mutation, target=1), Output(twice, Role.mutation, target=2), Output(result))
+    graph = verify(Graph("g", Kind.inference, (x, total, other), nodes, outputs))
+    (whole,) = split(graph, ("a", "a", "a"), "a")
+    assert [(o.role, o.target) for o in verify(whole.graph).outputs] == [
+        (Role.mutation, [i.name for i in whole.graph.inputs].index("total")),
+        (Role.intermediate, None),  # its input is not one of the Part's
+        (Role.intermediate, None),
+    ]
+    first, _ = split(graph, ("a", "a", "eager"), "a")
+    assert [o.role for o in first.graph.outputs] == [Role.mutation, Role.intermediate]  # another Part reads the second
+
+
 def test_a_part_has_inputs_and_outputs_of_its_own() -> None:
     x, w = Input(Value(0, f32("b", 2)), Role.user, "x"), Input(Value(1, f32(2)), Role.parameter, "w")
     h, y, z = (Value(i, f32("b", 2)) for i in (2, 3, 4))
