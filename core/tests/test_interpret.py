@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead.errors import IRFormatError
-from fairlead.interpret import _attention, in_clean_thread, restride, run, to_fx
+from fairlead.interpret import Packing, _attention, in_clean_thread, restride, run, to_fx
 from fairlead.ir import (
     Argument,
     Complex,
@@ -363,3 +363,22 @@ def test_what_raises_in_a_clean_thread_raises_here() -> None:
 
     with pytest.raises(KeyError, match="sorry"):
         in_clean_thread(fail)
+
+
+def test_packed_copies_are_laid_out_as_asked_in_memory_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fairlead.interpret._copies._DEVICE", "cpu")
+    given = [
+        *(torch.randn(4, 4), torch.randn(8), torch.randn(4, 8).t(), torch.randn(4, 2, 3).transpose(0, 1)),
+        *(torch.randn(3), torch.ones(16, dtype=torch.int64), torch.zeros(0, 4), torch.arange(8.0).view(2, 4)),
+    ]
+    is_row_major = [k != 3 for k in range(len(given))]
+    found = Packing(given, is_row_major).copies(given)
+    for mine, theirs, rows in zip(found, given, is_row_major, strict=True):
+        assert torch.equal(mine, theirs)
+        assert mine.stride() == (theirs.contiguous() if rows else theirs).stride()
+    assert found[0].untyped_storage().data_ptr() == found[7].untyped_storage().data_ptr()
+    packed = [(t.data_ptr(), t.nbytes) for t in found if t.nbytes]
+    assert len({address for address, _ in packed}) == len(packed)
+    assert not {t.untyped_storage().data_ptr() for t in given if t.nbytes} & {
+        t.untyped_storage().data_ptr() for t in found if t.nbytes
+    }

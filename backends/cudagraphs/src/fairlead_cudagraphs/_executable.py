@@ -39,7 +39,7 @@ class CudaGraphsExecutable:
         tensors = [i for i, item in enumerate(graph.inputs) if isinstance(item.value.type, TensorType)]
         self._weights = tuple(i for i in tensors if graph.inputs[i].role in _WEIGHTS)
         self._copied = tuple(i for i in tensors if graph.inputs[i].role not in _WEIGHTS)
-        self._lent = _saved(graph)
+        self._lent = _lent(graph)
         self._numbers = tuple(i for i in range(len(graph.inputs)) if i not in tensors)
         self._pool = pool_of(_device_of(graph))
 
@@ -111,15 +111,19 @@ class CudaGraphsExecutable:
         return made
 
 
-def _saved(graph: Graph) -> tuple[int, ...]:
-    """The results of a forward that nothing but its backward reads, and that are not its inputs."""
+_STAYS = (Role.saved, Role.mutation)
+"""What only the backward reads, and what is written to inputs at once."""
+
+
+def _lent(graph: Graph) -> tuple[int, ...]:
+    """The results of a forward that stay where they are, and are not its inputs."""
     given = {item.value.id for item in graph.inputs}
     if graph.kind is not Kind.forward:
         return ()
     return tuple(
         k
         for k, output in enumerate(graph.outputs)
-        if output.role is Role.saved and isinstance(output.value, Value) and output.value.id not in given
+        if output.role in _STAYS and isinstance(output.value, Value) and output.value.id not in given
     )
 
 

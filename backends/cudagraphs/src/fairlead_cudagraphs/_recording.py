@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Interpreter
 
-from fairlead.interpret import copies, overwrite, packed_copies
+from fairlead.interpret import Packing, copies, overwrite
 from fairlead.ir import Node
 from fairlead_cudagraphs._loans import Loan
 from fairlead_cudagraphs._pool import Pool
@@ -38,7 +38,6 @@ class Recording:
         together: bool,
     ) -> None:
         self._pool = pool
-        self._copies = packed_copies if together else copies
         self._copied = tuple(copied)
         self._buffers = [once(inputs[i], inputs[i].stride()) for i in copied]
         self._strides = [inputs[i].stride() for i in copied]
@@ -56,6 +55,7 @@ class Recording:
         pool.admit(self._loan, self._loan.addresses)
         self._kept = tuple(k for k in range(len(outputs)) if k not in self._lent)
         self._results = [outputs[k] for k in self._kept]
+        self._copies = Packing(self._results).copies if together else copies
 
     @property
     def is_lent(self) -> bool:

@@ -12,10 +12,10 @@ import torch
 from torch._inductor.compile_fx import compile_fx_inner
 from torch._inductor.utils import clone_preserve_strides
 
-from fairlead.interpret import copies, packed_copies
-from fairlead.ir import Graph, Kind
+from fairlead.interpret import Packing, copies
+from fairlead.ir import Graph, Kind, Role
 
-__all__ = ["Aligned", "admit_thread", "compiler_on_cuda", "kept", "records"]
+__all__ = ["Aligned", "Kept", "admit_thread", "compiler_on_cuda", "records"]
 
 _ALIGNMENT = 16
 """Bytes, of which Inductor's kernels take addresses to be multiples."""
@@ -85,13 +85,36 @@ def compiler_on_cuda(graph: Graph, weights: Sequence[int]) -> Callable[..., Any]
     return lambda module, examples, **how: compile_fx_inner(module, examples, **{**how, **told})
 
 
-def kept(results: Sequence[Any], copied: Sequence[int], kind: Kind) -> list[Any]:
-    """Results of a replay, of which those at ``copied``, that a caller may keep, are copied out of its memory."""
-    found = list(results)
-    copy_all = packed_copies if kind is Kind.backward else copies  # gradients come and go together
-    for k, copy in zip(copied, copy_all([found[k] for k in copied]), strict=True):
-        found[k] = copy
-    return found
+class Kept:
+    """Results of replays, of which those that a caller may keep are copied out of their memory.
+
+    What a forward saves stays where it is: no new replay begins before the backward has read it, nor before what is
+    written to inputs has been. Gradients come and go together.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        stays = {Role.saved, Role.mutation} if graph.kind is Kind.forward else set[Role]()
+        self._copied = [k for k, output in enumerate(graph.outputs) if output.role not in stays]
+        self._together = graph.kind is Kind.backward
+        results = list(graph.output_values())
+        self._is_row_major = [results[k].tensor.strides is None for k in self._copied]
+        self._is_fixed = not graph.symbols
+        self._packing: Packing | None = None
+
+    def __call__(self, results: Sequence[Any]) -> list[Any]:
+        found = list(results)
+        given = [found[k] for k in self._copied]
+        for k, copy in zip(self._copied, self._copies(given), strict=True):
+            found[k] = copy
+        return found
+
+    def _copies(self, tensors: Sequence[Any]) -> Sequence[Any]:
+        if not self._together:
+            return copies(tensors)
+        packing = self._packing or Packing(tensors, self._is_row_major)
+        if self._is_fixed:
+            self._packing = packing
+        return packing.copies(tensors)
 
 
 def admit_thread() -> None:

@@ -5,17 +5,17 @@ that take FX.
 """
 
 from fairlead._torch_types import torch_dtype
-from fairlead.interpret._copies import copies, overwrite, packed_copies
+from fairlead.interpret._copies import Packing, copies, overwrite
 from fairlead.interpret._fx import run, to_fx
 from fairlead.interpret._strides import restride
 from fairlead.interpret._tensors import tensor_of
 from fairlead.interpret._threads import in_clean_thread
 
 __all__ = [
+    "Packing",
     "copies",
     "in_clean_thread",
     "overwrite",
-    "packed_copies",
     "restride",
     "run",
     "tensor_of",

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
-from torch._utils import _unflatten_dense_tensors
 
-__all__ = ["copies", "overwrite", "packed_copies"]
+__all__ = ["Packing", "copies", "overwrite"]
 
 _ALIGNMENT = 16
 """Bytes, of which kernels that read many at once take addresses to be multiples."""
+
+_DEVICE = "cuda"
+"""Where one kernel copies many tensors."""
 
 _FEW = 4
 """Up to so many copies, one call for each is as quick."""
@@ -24,40 +27,68 @@ def copies(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     >>> y.stride(), y.data_ptr() == x.data_ptr(), torch.equal(x, y)
     ((1, 3), False, True)
     """
-    if len(tensors) <= _FEW or tensors[0].device.type != "cuda":
+    if len(tensors) <= _FEW or tensors[0].device.type != _DEVICE:
         return [tensor.clone() for tensor in tensors]
     fresh = [torch.empty_like(tensor) for tensor in tensors]
     overwrite(fresh, tensors)
     return fresh
 
 
-def packed_copies(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """Copies as of `copies`, in one piece of memory for each dtype: for results that come and go together.
+class Packing:
+    """How copies of tensors like the given ones lie in one piece of memory for each dtype.
 
-    On an accelerator this takes three calls, however many the tensors. One whose memory is not dense, or not a
-    multiple of 16 bytes, has memory of its own. Of a NaN of 16 bits nothing but that it is one may be left.
+    For results that come and go together, and whose shapes and dtypes are the same each time. On an accelerator
+    copying takes one kernel for each dtype, however many the tensors. ``is_row_major`` tells of each whether its copy
+    is to be, else it has the strides of the tensor; without it all keep theirs. What is not row-major, or not a
+    multiple of 16 bytes, has memory of its own.
 
     >>> x, y = torch.ones(2, 3), torch.zeros(4)
-    >>> [torch.equal(a, b) for a, b in zip(packed_copies([x, y]), (x, y))]
+    >>> [torch.equal(a, b) for a, b in zip(Packing([x, y]).copies([x, y]), (x, y))]
     [True, True]
     """
-    if len(tensors) <= _FEW or tensors[0].device.type != "cuda":
-        return copies(tensors)
-    groups: dict[torch.dtype | None, list[int]] = {}
-    for k, tensor in enumerate(tensors):
-        fits = tensor.is_contiguous() and tensor.nbytes and not tensor.nbytes % _ALIGNMENT
-        groups.setdefault(tensor.dtype if fits else None, []).append(k)
-    found = dict(zip(apart := groups.pop(None, []), copies([tensors[k] for k in apart]), strict=True))
-    for places in groups.values():
-        if len(places) == 1:
-            found[places[0]] = tensors[places[0]].clone()
-            continue
-        group = [tensors[k] for k in places]
-        memory = group[0].new_empty(sum(t.numel() for t in group))
-        fresh = _unflatten_dense_tensors(memory, group)  # type: ignore[no-untyped-call]
-        torch._foreach_copy_(fresh, group)
-        found.update(zip(places, fresh, strict=True))
-    return [found[k] for k in range(len(tensors))]
+
+    def __init__(self, tensors: Sequence[torch.Tensor], is_row_major: Sequence[bool] | None = None) -> None:
+        self._is_worth_it = len(tensors) > _FEW and tensors[0].device.type == _DEVICE
+        self._groups: list[_Group] = []
+        groups: dict[torch.dtype, list[int]] = {}
+        for k, tensor in enumerate(tensors):
+            fits = tensor.is_contiguous() if is_row_major is None else is_row_major[k]
+            if fits and tensor.nbytes and not tensor.nbytes % _ALIGNMENT:
+                groups.setdefault(tensor.dtype, []).append(k)
+        for places in groups.values():
+            if len(places) > 1:
+                given = [tensors[k] for k in places]
+                self._groups.append(_Group(places, [t.numel() for t in given], [t.shape for t in given]))
+        packed = {k for group in self._groups for k in group.places}
+        self._apart = [k for k in range(len(tensors)) if k not in packed]
+
+    def copies(self, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """A copy of each tensor. Of a NaN of 16 bits nothing but that it is one may be left."""
+        if not self._is_worth_it:
+            return copies(tensors)
+        found = list(tensors)
+        for k, copy in zip(self._apart, copies([tensors[k] for k in self._apart]), strict=True):
+            found[k] = copy
+        for places, counts, shapes in self._groups:
+            pieces = tensors[places[0]].new_empty(sum(counts)).split_with_sizes(counts)
+            alike: list[tuple[torch.Tensor, torch.Tensor]] = []
+            for k, piece, shape in zip(places, pieces, shapes, strict=True):
+                found[k] = piece if len(shape) == 1 else piece.view(shape)
+                if tensors[k].is_contiguous():
+                    alike.append((found[k], tensors[k]))
+                else:
+                    found[k].copy_(tensors[k])  # among the others it would send them one by one
+            if alike:
+                torch._foreach_copy_([copy for copy, _ in alike], [tensor for _, tensor in alike])
+        return found
+
+
+class _Group(NamedTuple):
+    """Tensors of one dtype: their places, how many elements each has, and its shape."""
+
+    places: list[int]
+    counts: list[int]
+    shapes: list[torch.Size]
 
 
 def overwrite(targets: Sequence[torch.Tensor], sources: Sequence[torch.Tensor]) -> None:
