@@ -11,12 +11,15 @@ import torch.utils.dlpack
 from fairlead._torch_types import TORCH_DTYPES
 from fairlead.errors import ResultError
 from fairlead.interpret import restride
-from fairlead.ir import DimExpr, Graph, TensorType, Type, Value, dims, row_major
+from fairlead.ir import DimExpr, Graph, Role, TensorType, Type, Value, dims, row_major
 from fairlead.partition import Part
 
 
 class Outputs:
-    """The outputs of a graph out of the registers that hold its values, with the strides that ``types`` give."""
+    """The outputs of a graph out of the registers that hold its values, with the strides that ``types`` give.
+
+    What is saved for a backward, which no user sees, has the strides that it was computed with.
+    """
 
     def __init__(self, graph: Graph, types: Sequence[Type | None]) -> None:
         self._graph = graph
@@ -37,7 +40,7 @@ class Outputs:
             picks.append(registers[value.id] if isinstance(value, Value) else 0)
             if not isinstance(value, Value):
                 others.append((k, dims.evaluator(value.expr) if isinstance(value, DimExpr) else value))
-            elif isinstance(type_, TensorType) and value.id not in inputs:
+            elif isinstance(type_, TensorType) and value.id not in inputs and output.role is not Role.saved:
                 strides = type_.strides if type_.strides is not None else row_major(type_.shape)
                 if all(isinstance(s, int) for s in strides):
                     fixed.append((k, tuple(int(s) for s in strides)))

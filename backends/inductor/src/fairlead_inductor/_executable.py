@@ -18,10 +18,11 @@ from torch._subclasses import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 
 from fairlead.errors import CompileError, FairleadError
-from fairlead.interpret import in_clean_thread, restride, to_fx, torch_dtype
-from fairlead.ir import DType, Graph, Node, Role, ScalarType, TensorType, Value, dims, row_major
+from fairlead.interpret import in_clean_thread, to_fx, torch_dtype
+from fairlead.ir import DType, Graph, Node, Role, ScalarType, TensorType, Value, dims
 from fairlead_inductor._exact import exact
-from fairlead_inductor._trees import Aligned, admit_thread, compiler_on_cuda, kept, records
+from fairlead_inductor._layouts import Layouts, saving_freely
+from fairlead_inductor._trees import Aligned, Kept, admit_thread, compiler_on_cuda, records
 
 if TYPE_CHECKING:
     from fairlead_inductor._backend import InductorOptions
@@ -44,7 +45,7 @@ class _Variant(NamedTuple):
 class InductorExecutable:
     """A graph compiled by Inductor.
 
-    Takes any strides for what other Parts computed, and lays it out as it was captured.
+    Takes any strides, and lays out anew what does not lie as `Layouts` has it.
     """
 
     baked: frozenset[int] = frozenset()
@@ -61,24 +62,19 @@ class InductorExecutable:
         self._config = {**list_mode_options(options.mode), **casts, **rounding, **options.config, **cache}
         self._on_cuda = "cuda" in devices
         self._is_recorded = records(self._config, devices)
-        # what a forward saves stays in its recording: no new replay begins before the backward has read it
-        self._copied = tuple(k for k, output in enumerate(graph.outputs) if output.role is not Role.saved)
+        self._kept = Kept(graph)
         self._variants: list[_Variant] = []
         self._lock = threading.Lock()
         weights = [i for i, item in enumerate(graph.inputs) if item.role in (Role.parameter, Role.buffer)]
         self._aligned = Aligned(len(graph.inputs), weights if self._on_cuda else [])
-        self._saved = [i for i, item in enumerate(graph.inputs) if item.role is Role.saved and self._on_cuda]
-        self._laid_out = tuple(
-            (i, item.value.type)
-            for i, item in enumerate(graph.inputs)
-            if item.role in (Role.intermediate, Role.constant) and isinstance(item.value.type, TensorType)
-        )
+        self._layouts = Layouts(graph)
+        self._sizes = [k for k, symbol in enumerate(graph.symbols) if symbol.source[1] is not None]
 
     def __call__(self, inputs: Sequence[Any], /) -> Sequence[Any]:
         if not self._is_recorded:
             return self._results(inputs)
         admit_thread()
-        return kept(self._results(inputs), self._copied, self._graph.kind)
+        return self._kept(self._results(inputs))
 
     def readable(self) -> Mapping[str, str]:
         """The code that Inductor generates, for each set of sizes so far that needed its own.
@@ -103,35 +99,38 @@ class InductorExecutable:
         return found
 
     def _inner(self) -> Callable[..., Any]:
-        return compiler_on_cuda(self._graph, self._aligned.weights) if self._on_cuda else compile_fx_inner
+        inner = compiler_on_cuda(self._graph, self._aligned.weights) if self._on_cuda else compile_fx_inner
+        return saving_freely(self._graph, inner)
 
     def _results(self, inputs: Sequence[Any]) -> Sequence[Any]:
         values = [
             inputs[index] if axis is None else inputs[index].shape[axis]
             for index, axis in (s.source for s in self._graph.symbols)
         ]
-        if self._laid_out:
-            inputs = self._with_captured_strides(list(inputs), values)
+        found = self._variant(values)
+        if found is None:
+            with self._lock, compile_lock:  # the state of torch's compilers is one for all threads
+                found = self._variant(values)
+                if found is None:
+                    self._prepare(inputs, values)
+                    found = in_clean_thread(lambda: self._compiled_or_not(values))
+        inputs = self._layouts.fit(inputs, values)
         if self._aligned.weights:
             inputs = self._aligned(inputs)
+        return found.function(*inputs, *(values[k] for k in self._sizes))  # type: ignore[no-any-return]
+
+    def _variant(self, values: Sequence[int]) -> _Variant | None:
         for variant in self._variants:
             if variant.admits(values):
-                return variant.function(*inputs)  # type: ignore[no-any-return]
-        with self._lock, compile_lock:  # the state of torch's compilers is one for all threads
-            found = next((v for v in self._variants if v.admits(values)), None)
-            if found is None:
-                self._aligned.take_also(inputs, self._saved)
-                found = in_clean_thread(lambda: self._compiled_or_not(values))
-        return found.function(*inputs)  # type: ignore[no-any-return]
+                return variant
+        return None
 
-    def _with_captured_strides(self, inputs: list[Any], values: Sequence[int]) -> list[Any]:
-        env = {s.name: v for s, v in zip(self._graph.symbols, values, strict=True)}
-        for i, type_ in self._laid_out:
-            strides = type_.strides if type_.strides is not None else row_major(type_.shape)
-            wanted = tuple(dims.evaluate(s, env) for s in strides)
-            if inputs[i].stride() != wanted:
-                inputs[i] = restride(inputs[i], wanted)
-        return inputs
+    def _prepare(self, inputs: Sequence[Any], values: Sequence[int]) -> None:
+        """Take note of how the inputs lie for which code is generated next."""
+        if not self._variants:
+            self._layouts.meet(inputs)
+        if self._on_cuda:
+            self._aligned.take_also(self._layouts.fit(inputs, values), self._layouts.saved)
 
     def _compiled_or_not(self, values: Sequence[int]) -> _Variant:
         """A variant; a `CompileError` where Inductor fails, so that core knows that nothing of the Part has run."""
@@ -160,22 +159,36 @@ class InductorExecutable:
         env = ShapeEnv()
         mode = FakeTensorMode(shape_env=env)
         symbols = {s.name: _symint(env, s.name, v) for s, v in zip(self._graph.symbols, values, strict=True)}
-        fakes = [self._fake(mode, item.value.type, item.name, symbols) for item in self._graph.inputs]
-        function = compile_fx(exact(to_fx(self._graph)), fakes, inner_compile=inner, config_patches=self._config)
+        fakes = [self._fake(mode, place, symbols) for place in range(len(self._graph.inputs))]
+        module = _taking_sizes(exact(to_fx(self._graph)), len(self._sizes))
+        fakes += [symbols[self._graph.symbols[k].name] for k in self._sizes]
+        function = compile_fx(module, fakes, inner_compile=inner, config_patches=self._config)
         return cast("Callable[..., Any]", function), env, list(symbols.values())
 
-    def _fake(self, mode: FakeTensorMode, type_: TensorType | ScalarType, name: str, symbols: Mapping[str, Any]) -> Any:
+    def _fake(self, mode: FakeTensorMode, place: int, symbols: Mapping[str, Any]) -> Any:
+        item = self._graph.inputs[place]
+        type_ = item.value.type
         if isinstance(type_, ScalarType):
-            return symbols[name]
+            return symbols[item.name]
         shape = [dims.evaluate(d, symbols) for d in type_.shape]
-        strides = type_.strides if type_.strides is not None else row_major(type_.shape)
         with mode:
             return torch.empty_strided(
                 shape,
-                [dims.evaluate(s, symbols) for s in strides],
+                self._layouts.of(place, symbols),
                 dtype=torch_dtype(type_.dtype),
                 device=type_.device,
             )
+
+
+def _taking_sizes(module: torch.fx.GraphModule, count: int) -> torch.fx.GraphModule:
+    """The module with so many sizes for further inputs: AOTAutograd looks for each symbol among the inputs."""
+    last = module.graph.find_nodes(op="placeholder", sort=True)[-1:]
+    if count and last:
+        with module.graph.inserting_after(last[0]):
+            for k in reversed(range(count)):
+                module.graph.placeholder(f"size_{k}")
+        module.recompile()
+    return module
 
 
 def _devices(graph: Graph) -> set[str]:

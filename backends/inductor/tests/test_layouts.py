@@ -1,0 +1,76 @@
+"""What a forward saves lies as Inductor likes, and its backward is generated for that."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import fairlead
+from fairlead.ir import parse_graph
+from fairlead_inductor._layouts import Layouts
+
+
+def convolving() -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 8, 3, padding=1)
+    )
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_saved_images_have_channels_last_unless_sizes_are_symbols(dynamic: bool) -> None:
+    torch._dynamo.reset()
+    model = convolving()
+    twin = copy.deepcopy(model)
+    program = fairlead.compile(model, backend="inductor", dynamic=dynamic, fallback=())
+    saved: list[Tensor] = []
+
+    def pack(tensor: Tensor) -> Tensor:
+        saved.append(tensor)
+        return tensor
+
+    for _ in range(2):
+        x = torch.randn(2, 3, 12, 12)
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+            result = program(x)
+        result.square().sum().backward()
+        twin(x).square().sum().backward()
+    assert result.is_contiguous()
+    for mine, theirs in zip(model.parameters(), twin.parameters(), strict=True):
+        torch.testing.assert_close(mine.grad, theirs.grad, rtol=1e-4, atol=1e-4)
+        assert mine.grad is not None
+        assert mine.grad.stride() == mine.stride()
+    computed = [t for t in saved if t.dim() == 4 and t.shape[1:] == (8, 12, 12)]
+    assert computed
+    assert all(t.is_contiguous() for t in computed) is dynamic
+
+
+def backward() -> Layouts:
+    text = """graph @g backward {
+  in %0 saved "x" : f32[4, 2, 3]
+  in %1 tangent "t" : f32[2, 3]
+  %2 = aten.mul.Tensor(%0, %1) : f32[4, 2, 3]
+  out %2 gradient
+}"""
+    return Layouts(parse_graph(text))
+
+
+def test_saved_tensors_are_taken_as_they_lay_first() -> None:
+    layouts = backward()
+    turned, gradient = torch.randn(3, 2, 4).permute(2, 1, 0), torch.randn(2, 3)
+    layouts.meet([turned, gradient])
+    assert layouts.of(0, {}) == turned.stride()
+    assert layouts.fit([turned, gradient], [])[0] is turned
+    (other, _) = layouts.fit([turned.contiguous(), gradient], [])
+    assert other.stride() == turned.stride()
+    assert torch.equal(other, turned)
+
+
+def test_expanded_tensors_are_laid_out_as_captured() -> None:
+    layouts = backward()
+    x = torch.randn(1, 2, 3).expand(4, 2, 3)
+    layouts.meet([x, torch.randn(2, 3)])
+    assert layouts.fit([x, torch.randn(2, 3)], [])[0].stride() == (6, 3, 1)
