@@ -16,13 +16,16 @@ from fairlead_onnx import _rules
 from fairlead_onnx._call import Call
 from fairlead_onnx._complex_arithmetic import times
 from fairlead_onnx._complex_call import ComplexCall, rule
-from fairlead_onnx._complex_ops import Ops, Pair, Part
+from fairlead_onnx._complex_ops import Ops, Pair
 from fairlead_onnx._writer import Declined, Ref
 
 __all__: list[str] = []
 
 _TABLE = "fairlead_onnx.table"
 """A constant: its elements are the first argument, its shape that of the result."""
+
+_PRODUCT = "fairlead_onnx.product"
+"""The products of a matrix with each of many."""
 
 _DENSE = 64
 """Up to this size a transform is one product."""
@@ -40,6 +43,11 @@ def table(c: Call) -> Ref:
     assert isinstance(values, tuple)
     shape = tuple(d for d in c.out.shape if isinstance(d, int))
     return c.writer.const([v for v in values if isinstance(v, float)], c.dtype, shape)
+
+
+@_rules.rule(_PRODUCT)
+def product(c: Call) -> Ref:
+    return c.writer.same("MatMul", c.tensor(0), c.tensor(1))
 
 
 @rule("aten._fft_c2c.default")
@@ -105,59 +113,70 @@ def _along_all(c: ComplexCall, z: Pair, axes: Sequence[int], sign: int, scale: f
 def _along(b: Ops, z: Pair, axis: int, sign: int, scale: float, kept: int) -> Pair:
     """The transform along one dimension, of which the first ``kept`` results are wanted."""
     shape = b.tensor(z.re).tensor.shape
-    size, rank = shape[axis], len(shape)
+    size, lead, tail = shape[axis], shape[:axis], shape[axis + 1 :]
     assert isinstance(size, int)
-    last = tuple(i for i in range(rank) if i != axis)
-    back = tuple(rank - 1 if i == axis else i - (i > axis) for i in range(rank))
-    rows = dims.product(shape[i] for i in last)
-    flat = Pair(*(p if p == 0.0 else b.view(b.permute(b.tensor(p), (*last, axis)), (rows, size)) for p in z))
-    found = _rows(b, flat, size, sign, scale, kept)
-    return Pair(*(b.permute(b.view(b.tensor(p), (*(shape[i] for i in last), kept)), back) for p in found))
+    found = _transformed(b, _viewed(b, z, (dims.product(lead), size, dims.product(tail))), sign, scale, kept)
+    return _viewed(b, found, (*lead, kept, *tail))
 
 
-def _rows(b: Ops, z: Pair, size: int, sign: int, scale: float, kept: int) -> Pair:
-    """The transforms of the rows of a matrix."""
+def _viewed(b: Ops, z: Pair, shape: tuple[Dim, ...]) -> Pair:
+    return Pair(*(b.view(part, shape) if isinstance(part, Value) else part for part in z))
+
+
+def _transformed(b: Ops, z: Pair, sign: int, scale: float, kept: int) -> Pair:
+    """The transforms of the columns of matrices: ``n = first * second`` is transformed by one factor, then the other.
+
+    The number ``second * i + j`` of a column is in the i-th row of j columns; results come out the other way round.
+    """
+    before, size, after = b.tensor(z.re).tensor.shape
+    assert isinstance(size, int)
     first = _factor(size)
     if first == size:
-        return _dense(b, z, size, sign, scale, kept)
-    second, rows = size // first, b.tensor(z.re).tensor.shape[0]
-
-    def turned(part: Part, m: int, n: int, shape: tuple[Dim, ...]) -> Part:
-        """Rows as matrices of m by n, transposed, in another shape."""
-        if not isinstance(part, Value):
-            return part
-        return b.view(b.permute(b.view(part, (rows, m, n)), (0, 2, 1)), shape)
-
-    columns = Pair(*(turned(part, first, second, (dims.mul(rows, second), first)) for part in z))
-    inner = _dense(b, columns, first, sign, scale, first)
-    inner = Pair(*(b.view(b.tensor(part), (rows, second, first)) for part in inner))
-    inner = times(b, inner, _roots(b, sign, size, second, first))
-    columns = Pair(*(turned(part, second, first, (dims.mul(rows, first), second)) for part in inner))
-    found = _rows(b, columns, second, sign, 1.0, second)
-    whole = Pair(*(turned(part, first, second, (rows, size)) for part in found))
-    return whole if kept == size else Pair(*(b("aten.slice.Tensor", b.tensor(p), 1, 0, kept, 1) for p in whole))
+        return _dense(b, z, sign, scale, kept)
+    second = size // first
+    inner = _dense(b, _viewed(b, z, (before, first, dims.mul(second, after))), sign, scale, first)
+    inner = times(b, _viewed(b, inner, (before, first, second, after)), _roots(b, sign, first, second))
+    inner = _viewed(b, inner, (dims.mul(before, first), second, after))
+    found = _viewed(b, _transformed(b, inner, sign, 1.0, second), (before, first, second, after))
+    found = _viewed(b, Pair(*(b.permute(b.tensor(part), (0, 2, 1, 3)) for part in found)), (before, size, after))
+    return found if kept == size else Pair(*(_rows(b, b.tensor(part), 0, kept) for part in found))
 
 
-def _dense(b: Ops, z: Pair, size: int, sign: int, scale: float, kept: int) -> Pair:
-    """One product, of both parts beside each other with the matrix that stands for a complex one."""
-    roots = [[_root(sign * j * k, size) for k in range(kept)] for j in range(size)]
-    above = [[scale * re for re, _ in row] + [scale * im for _, im in row] for row in roots]
-    below = [[-scale * im for _, im in row] + [scale * re for re, _ in row] for row in roots]
-    is_real = z.im == 0.0
-    operand = b.tensor(z.re) if is_real else b("aten.cat.default", (b.tensor(z.re), b.tensor(z.im)), 1)
-    found = b("aten.mm.default", operand, _constant(b, above if is_real else above + below))
-    return Pair(*(b("aten.slice.Tensor", found, 1, start, start + kept, 1) for start in (0, kept)))
+def _dense(b: Ops, z: Pair, sign: int, scale: float, kept: int) -> Pair:
+    """One product, of the matrix that stands for a complex one with both parts above each other."""
+    before, size, after = b.tensor(z.re).tensor.shape
+    assert isinstance(size, int)
+    roots = [[_root(sign * j * k, size) for j in range(size)] for k in range(kept)]
+    left = [[scale * re for re, _ in row] for row in roots], [[scale * im for _, im in row] for row in roots]
+    if z.im == 0.0:
+        rows, operand = [*left[0], *left[1]], b.tensor(z.re)
+    else:
+        above = [[*re, *(-x for x in im)] for re, im in zip(*left, strict=True)]
+        rows = above + [[*im, *re] for re, im in zip(*left, strict=True)]
+        operand = b("aten.cat.default", (b.tensor(z.re), b.tensor(z.im)), 1)
+    if after == 1:  # one product, and not one for each matrix
+        flat = b.view(operand, (before, len(rows[0])))
+        turned = _constant(b, list(zip(*rows, strict=True)), (len(rows[0]), len(rows)))
+        found = b.view(b("aten.mm.default", flat, turned), (before, len(rows), 1))
+    else:
+        matrix = _constant(b, rows, (len(rows), len(rows[0])))
+        found = b.emit(_PRODUCT, (matrix, operand), b.type((before, len(rows), after)))
+    return Pair(_rows(b, found, 0, kept), _rows(b, found, kept, 2 * kept))
 
 
-def _roots(b: Ops, sign: int, size: int, rows: int, columns: int) -> Pair:
-    """A matrix of powers of a root of unity: the products of the indices of its rows and columns."""
-    found = [[_root(sign * j * k, size) for k in range(columns)] for j in range(rows)]
-    return Pair(*(_constant(b, [[root[which] for root in row] for row in found]) for which in range(2)))
+def _rows(b: Ops, x: Value, start: int, end: int) -> Value:
+    return b("aten.slice.Tensor", x, 1, start, end, 1)
 
 
-def _constant(b: Ops, rows: Sequence[Sequence[float]]) -> Value:
-    values = tuple(itertools.chain.from_iterable(rows))
-    return b.emit(_TABLE, (values,), b.type((len(rows), len(rows[0]))))
+def _roots(b: Ops, sign: int, rows: int, columns: int) -> Pair:
+    """Powers of a root of unity of ``rows * columns``: the products of the indices of rows and columns."""
+    found = [[_root(sign * j * k, rows * columns) for k in range(columns)] for j in range(rows)]
+    parts = ([[root[which] for root in row] for row in found] for which in range(2))
+    return Pair(*(_constant(b, part, (rows, columns, 1)) for part in parts))
+
+
+def _constant(b: Ops, rows: Sequence[Sequence[float]], shape: tuple[int, ...]) -> Value:
+    return b.emit(_TABLE, (tuple(itertools.chain.from_iterable(rows)),), b.type(shape))
 
 
 def _root(k: int, n: int) -> tuple[float, float]:
