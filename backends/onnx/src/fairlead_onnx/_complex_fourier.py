@@ -1,7 +1,8 @@
 """Fourier transforms, as products with matrices of roots of unity.
 
-Every runtime has these products, and is right and fast at them. A size that is a product is transformed by its factors,
-with roots of unity between them (Cooley and Tukey, 1965), so that no matrix is large.
+Every runtime has these products, and is right and fast at them; their own transforms lose digits where a size is no
+power of 2 (``defects/edges.py`` of fairlead-onnxrt and fairlead-openvino). A size that is a product is transformed by
+its factors, with roots of unity between them (Cooley and Tukey, 1965), so that no matrix is large.
 """
 
 from __future__ import annotations
