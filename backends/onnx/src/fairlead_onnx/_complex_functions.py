@@ -36,26 +36,13 @@ def _is_infinite(b: Ops, x: Part, y: Part) -> Value:
     return b.either(b.unary("isinf", x), b.unary("isinf", y))
 
 
-def _is_negative(b: Ops, x: Part) -> Value:
-    """Whether a number has a sign, -0 too."""
-    return b.either(b.compare("lt", x, 0.0), b.compare("lt", b.div(1.0, b.tensor(x)), 0.0))
-
-
 def _signed(b: Ops, size: Part, sign: Part) -> Value:
     """A size with the sign of another number."""
-    return b.where(_is_negative(b, sign), b.neg(size), size)
+    return b("aten.copysign.Tensor", b.tensor(size), b.tensor(sign))
 
 
 def _angle(b: Ops, z: Pair) -> Value:
-    """The angle in [-pi, pi], by the arc tangent of the smaller part over the larger one."""
-    x, y = b.unary("abs", z.re), b.unary("abs", z.im)
-    steep = b.compare("gt", y, x)
-    small, large = b.where(steep, x, y), b.where(steep, y, x)
-    ratio = b.where(b.compare("eq", small, large), 1.0, b.div(small, large))
-    angle: Part = b.unary("atan", b.where(b.compare("eq", large, 0.0), 0.0, ratio))
-    angle = b.where(steep, b.sub(math.pi / 2, angle), angle)
-    angle = b.where(_is_negative(b, z.re), b.sub(math.pi, angle), angle)
-    return _signed(b, angle, z.im)
+    return b("aten.atan2.default", b.tensor(z.im), b.tensor(z.re))
 
 
 def _exp(b: Ops, z: Pair) -> Pair:
@@ -84,7 +71,7 @@ def _sqrt(b: Ops, z: Pair) -> Pair:
     half = Pair(*(b.mul(b.mul(part, 0.5), b.where(large, 1 / 16, 1.0)) for part in (x, y)))
     first = b.unary("sqrt", b.add(half.re, modulus(b, half)))
     second = b.where(b.compare("eq", first, 0.0), 0.0, b.div(half.im, first))
-    left, back = _is_negative(b, z.re), b.where(large, 4.0, 1.0)
+    left, back = b.compare("lt", z.re, 0.0), b.where(large, 4.0, 1.0)
     re, im = (b.mul(b.where(left, *parts), back) for parts in ((second, first), (first, second)))
     endless = b.unary("isinf", z.im)
     return Pair(b.where(endless, math.inf, re), _signed(b, b.where(endless, math.inf, im), z.im))

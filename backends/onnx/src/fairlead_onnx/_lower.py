@@ -11,6 +11,7 @@ from fairlead.backend import Level, Support
 from fairlead.ir import DType, Graph, Node, ScalarType, TensorType, Value, opset
 from fairlead_onnx import (  # noqa: F401 - each enters its rules
     _activations,
+    _angles,
     _arithmetic,
     _attention,
     _backward,

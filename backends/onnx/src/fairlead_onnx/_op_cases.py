@@ -48,6 +48,12 @@ def v(*values: float) -> Any:
     return make
 
 
+def mesh(*values: float, dim: int) -> Any:
+    """These values along one of two dimensions, of which the other is 1."""
+    line = v(*values)
+    return lambda dtype: line(dtype).unsqueeze(1 - dim)
+
+
 def p(*shape: int) -> Any:
     """Positive numbers."""
     return lambda dtype: torch.rand(shape).to(dtype) + 0.1
@@ -96,6 +102,11 @@ def _pointwise() -> list[Row]:
             "trunc",
         ]
     ]
+    rows += [
+        row(op, "i32 f16 bf16 f32", mesh(*WILD, dim=0), mesh(*WILD, dim=1))
+        for op in ("aten.atan2.default", "aten.copysign.Tensor")
+    ]
+    rows += [row("angle", "i32 f32 f64", v(*WILD)), row("aten.copysign.Tensor", _F, v(*EDGES), -2.0)]
     rows += [
         row(op, _F, v(*WILD))
         for op in [
