@@ -45,6 +45,14 @@ def test_the_probe_names_the_versions_and_a_device() -> None:
     assert set(probe.versions) == {"openvino", "onnx-ir"}
 
 
+def test_the_magnitude_of_a_zero_has_no_sign() -> None:
+    x, out = tensor(0, 3), tensor(1, 3)
+    run = backend.compile(graph([x], [Node("aten.abs.default", (x,), (out,))], out), backend.options_type(), {})
+    (found,) = run([torch.tensor([0.0, -0.0, -2.0])])
+    assert found.tolist() == [0.0, 0.0, 2.0]
+    assert not found.signbit().any()
+
+
 def wide(op: str, *rest: object, dtype: DType = DType.i64) -> Executable:
     x, out = tensor(0, 2, dtype=DType.i64), tensor(1, 2, dtype=dtype)
     return backend.compile(graph([x], [Node(op, (x, *rest), (out,))], out), backend.options_type(), {})

@@ -32,7 +32,7 @@ def quotient(b: Ops, x: Pair, y: Pair) -> Pair:
     re = b.mul(b.add(first, b.mul(second, ratio)), scale)
     im = b.mul(b.sub(second, b.mul(first, ratio)), scale)
     im = b.where(turned, b.neg(im), im)
-    return _by_zero(b, Pair(re, im), x, size, b.both(b.compare("eq", y.re, 0.0), b.compare("eq", y.im, 0.0)))
+    return _by_zero(b, Pair(re, im), x, b.both(b.compare("eq", y.re, 0.0), b.compare("eq", y.im, 0.0)))
 
 
 def _is_real(y: Pair) -> bool:
@@ -46,12 +46,13 @@ def _over_real(b: Ops, x: Pair, y: Part) -> Pair:
         return Pair(b.div(b.tensor(re), y), b.div(b.tensor(im), y))
     scale = b.div(1.0, b.tensor(y))
     found = Pair(b.mul(re, scale), b.mul(im, scale))
-    return _by_zero(b, found, x, b.unary("abs", y), b.compare("eq", y, 0.0))
+    return _by_zero(b, found, x, b.compare("eq", y, 0.0))
 
 
-def _by_zero(b: Ops, found: Pair, x: Pair, size: Part, is_zero: Value) -> Pair:
-    """``size``: the divisor's where it is 0, without a sign."""
-    return Pair(*(b.where(is_zero, b.div(part, size), other) for part, other in zip(x, found, strict=True)))
+def _by_zero(b: Ops, found: Pair, x: Pair, is_zero: Value) -> Pair:
+    """What was found, but where the divisor is 0, whose signs do not count."""
+    by_zero = (b.div(b.tensor(part), 0.0) for part in x)
+    return Pair(*(b.where(is_zero, part, other) for part, other in zip(by_zero, found, strict=True)))
 
 
 def truth(b: Ops, x: Pair) -> Value:

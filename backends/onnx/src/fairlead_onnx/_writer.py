@@ -220,7 +220,10 @@ class Writer:
         if "Abs" not in self.target.avoided:
             return self.same("Abs", x)
         zero = self.number(0.0 if x.dtype.is_floating else 0, x.dtype)
-        return self.select(self.same("Less", zero, x, result=DType.bool), x, self.same("Sub", zero, x))
+        size = self.select(self.same("Less", zero, x, result=DType.bool), x, self.same("Sub", zero, x))
+        if not x.dtype.is_floating:
+            return size
+        return self.select(self.same("Equal", x, zero, result=DType.bool), zero, size)  # 0 - 0 may have become -0
 
     def same_axes(self, op: str, x: Ref, axes: tuple[int, ...], keep: bool) -> Ref:
         """A reduction over ``axes``, widened as in `same`."""
