@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fairlead.ir import Argument, Value
 from fairlead_onnx._complex_call import ComplexCall, Result, rule
+from fairlead_onnx._complex_functions import modulus
 from fairlead_onnx._complex_ops import Pair
 from fairlead_onnx._writer import Declined
 
@@ -122,3 +123,11 @@ def variance_and_mean(c: ComplexCall) -> Result:
     var, mean = ("aten.var.correction", c.args[1:]), ("aten.mean.dim", (dims, keepdim, None))
     (re, im), means = ([c.ops(op, c.ops.tensor(part), *rest) for part in z] for op, rest in (var, mean))
     return c.ops("aten.add.Tensor", re, im, 1), Pair(*means)
+
+
+@rule("aten.linalg_vector_norm.default")
+def norm(c: ComplexCall) -> Value:
+    b, z, rest = c.ops, c.pair(0), tuple(map(c.real, c.args[1:]))
+    if c.args[1] == 2:
+        return modulus(b, Pair(*(b(c.node.op, b.tensor(part), *rest) for part in z)))
+    return b(c.node.op, modulus(b, z), *rest)

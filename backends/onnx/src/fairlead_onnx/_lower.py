@@ -28,6 +28,7 @@ from fairlead_onnx import (  # noqa: F401 - each enters its rules
     _pooling,
     _quantised,
     _reductions,
+    _vector_norms,
     _views,
 )
 from fairlead_onnx._call import Call

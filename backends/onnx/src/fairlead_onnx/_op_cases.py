@@ -269,6 +269,10 @@ def _reductions() -> list[Row]:
         row(op, _F, fixed(torch.tensor([[1.0, nan, 3.0], [nan, 0.0, 1.0], [1.0, 2.0, -inf]])), (1,), False)
         for op in ("amax", "amin")
     ]
+    edges = fixed(torch.tensor([[1.0, nan, 3.0], [0.0, -0.0, 0.0], [1.0, 0.0, -inf]]))
+    rows += [row("linalg_vector_norm", _F, edges, order, (1,)) for order in (2, 1, 0, 3, -1, -1.5, inf, -inf)]
+    rows += [row("linalg_vector_norm", _FLOATS, x, 2, d, k) for d, k in (((0, -1), True), (None, False))]
+    rows += [row("linalg_vector_norm", _F, n(2, 0), 2, (1,)), row("linalg_vector_norm", _F, n(), 2, ())]
     rows += [
         row(f"aten.{op}.dims", "bool i64 f32", n(3, 4), d, k)
         for op in ("any", "all")
@@ -709,6 +713,7 @@ def _complex_tensors() -> list[Row]:
         row("aten.sum.dim_IntList", _Z, z(2, 3), (1,)),
         row("aten.mean.dim", _Z, z(2, 3), None),
         row("aten.var.correction", _Z, z(2, 3), (1,)),
+        *(row("linalg_vector_norm", _Z, z(2, 3), order, (1,)) for order in (2, 1.0)),
         row("aten.var_mean.correction", _Z, z(2, 3), (1,)),
         row("aten.any.dims", _Z, z(2, 3), (1,)),
         row("mm", _Z, z(2, 3), z(3, 4)),

@@ -15,7 +15,7 @@ from fairlead_onnx._logic import is_nan
 from fairlead_onnx._rules import rule
 from fairlead_onnx._writer import Declined, Ref, Writer
 
-__all__ = ["everywhere", "reduce"]
+__all__ = ["everywhere", "extreme", "reduce", "reduced_long"]
 
 
 def reduce(w: Writer, op: str, x: Ref, axes: tuple[int, ...], *, keep: bool = True) -> Ref:
@@ -28,8 +28,8 @@ _LONG, _LONG_TOGETHER = 2**13, 2**16
 which it fuses, have fewer. A prime number of terms has no parts."""
 
 
-def _reduced_long(c: Call, op: str, x: Ref, axes: tuple[int, ...], *, keep: bool) -> Ref:
-    """A sum or mean of the first operand: of many terms as that of parts, which rounds less."""
+def reduced_long(c: Call, op: str, x: Ref, axes: tuple[int, ...], *, keep: bool) -> Ref:
+    """A sum or mean of as many terms as the first operand has: of many as that of parts, which rounds less."""
     w, shape = c.writer, c.type(0).shape
     if "ReduceSum" in w.target.avoided and any(isinstance(shape[a], str) for a in axes):
         return _reduced_of_any_size(c, op, x, axes, keep=keep)
@@ -88,7 +88,7 @@ def _summed(c: Call, axes: tuple[int, ...], *, keep: bool) -> Ref:
     """
     w, x = c.writer, c.tensor(0, c.dtype)
     if x.dtype.is_floating:
-        return _reduced_long(c, "ReduceSum", x, axes, keep=keep)
+        return reduced_long(c, "ReduceSum", x, axes, keep=keep)
     if "ReduceSum" in w.target.avoided:
         return _summed_in_f64(c, x, axes, keep=keep)
     x = w.cast(x, DType.i64)
@@ -135,7 +135,7 @@ def mean(c: Call) -> Ref:
     if _is_empty(c):
         return filled(c.writer, c.operand(float("nan"), c.dtype), c.out.shape)
     axes = c.axes(1) if len(c.args) > 2 else tuple(range(c.rank(0)))
-    return _reduced_long(c, "ReduceMean", c.tensor(0, c.dtype), axes, keep=len(c.args) > 2 and _keep(c, 2))
+    return reduced_long(c, "ReduceMean", c.tensor(0, c.dtype), axes, keep=len(c.args) > 2 and _keep(c, 2))
 
 
 @rule("aten.prod.dim_int", "aten.prod.default")
@@ -168,29 +168,29 @@ def _truth(c: Call, op: str, *, empty: bool) -> Ref:
 
 @rule("aten.amax.default")
 def amax(c: Call) -> Ref:
-    return _extreme(c, "ReduceMax", c.axes(1), keep=_keep(c, 2))
+    return extreme(c, "ReduceMax", c.tensor(0), c.axes(1), keep=_keep(c, 2))
 
 
 @rule("aten.amin.default")
 def amin(c: Call) -> Ref:
-    return _extreme(c, "ReduceMin", c.axes(1), keep=_keep(c, 2))
+    return extreme(c, "ReduceMin", c.tensor(0), c.axes(1), keep=_keep(c, 2))
 
 
 @rule("aten.max.default")
 def max_all(c: Call) -> Ref:
-    return _extreme(c, "ReduceMax", tuple(range(c.rank(0))), keep=False)
+    return extreme(c, "ReduceMax", c.tensor(0), tuple(range(c.rank(0))), keep=False)
 
 
 @rule("aten.min.default")
 def min_all(c: Call) -> Ref:
-    return _extreme(c, "ReduceMin", tuple(range(c.rank(0))), keep=False)
+    return extreme(c, "ReduceMin", c.tensor(0), tuple(range(c.rank(0))), keep=False)
 
 
-def _extreme(c: Call, op: str, axes: tuple[int, ...], *, keep: bool) -> Ref:
+def extreme(c: Call, op: str, x: Ref, axes: tuple[int, ...], *, keep: bool) -> Ref:
     """The largest or smallest element, or a NaN where there is one: runtimes ignore it unless it comes first."""
     if _is_empty(c):
         raise Declined("the extremum of an empty tensor")
-    w, x = c.writer, c.tensor(0)
+    w = c.writer
     if op in w.target.avoided and axes and not x.dtype.is_floating:
         return _ranked_extreme(c, op, axes, keep=keep)
     out = reduce(w, op, x, axes, keep=keep)
@@ -238,7 +238,7 @@ def min_dim(c: Call) -> tuple[Ref | None, ...]:
 
 def _extreme_and_place(c: Call, op: str) -> tuple[Ref | None, ...]:
     axis, keep = c.axis(1), _keep(c, 2)
-    values = _extreme(c, f"Reduce{op}", (axis,) if c.rank(0) else (), keep=keep) if c.wants(0) else None
+    values = extreme(c, f"Reduce{op}", c.tensor(0), (axis,) if c.rank(0) else (), keep=keep) if c.wants(0) else None
     places = _place(c, f"Arg{op}", axis, keep=keep) if c.wants(1) else None
     return values, places
 
