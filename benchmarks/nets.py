@@ -1,7 +1,7 @@
 """Nets for images beyond those of ``fairlead compare --list``: ``python benchmarks/compare.py --models nets:unet``.
 
 Widths are the real ones, because they decide which kernel is fast; depth and image size are cut as for
-the bundled models.
+the bundled models. Dropout is off, so that a training step can be compared with eager.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ CLASSES: dict[str, Any] = {"num_labels": 1000}
 
 def mobilenet() -> Made:
     """MobileNetV2, 128 by 128 pixels, batch 2."""
-    return transformers.MobileNetV2ForImageClassification(transformers.MobileNetV2Config(**CLASSES)), _images(128)
+    config = transformers.MobileNetV2Config(classifier_dropout_prob=0.0, **CLASSES)
+    return transformers.MobileNetV2ForImageClassification(config), _images(128)
 
 
 def convnext() -> Made:
