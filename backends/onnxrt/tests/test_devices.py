@@ -65,6 +65,13 @@ def test_tensors_of_one_device_and_numbers_of_the_cpu_are_taken() -> None:
 
 
 @pytest.mark.usefixtures("cuda")
+def test_complex_numbers_are_declined_on_cuda_alone() -> None:
+    gpu, cpu = (on(device, 2, dtype=DType.c64) for device in ("cuda:0", "cpu"))
+    assert verdict(added(gpu, gpu)) == "ONNX Runtime on CUDA is given no complex numbers"
+    assert verdict(added(cpu, cpu)) == ""
+
+
+@pytest.mark.usefixtures("cuda")
 @pytest.mark.parametrize(
     ("second", "reason"),
     [

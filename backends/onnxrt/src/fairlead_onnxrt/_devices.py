@@ -52,7 +52,7 @@ def out_of_reach(node: Node) -> str | None:
     if len(devices) > 1:
         return f"tensors on {' and '.join(devices)}: a session is of one device"
     if any(_is_complex(v) for v in values):
-        return "complex numbers on CUDA"
+        return "ONNX Runtime on CUDA is given no complex numbers"
     return "control flow on CUDA waits for the device at every turn" if node.regions else None
 
 
