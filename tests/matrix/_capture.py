@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -57,6 +58,15 @@ class _Recorder:
         raise AssertionError(f"a {kind} graph of the corpus cannot be captured: {reason}")
 
 
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    logging.disable(logging.ERROR)
+    try:
+        yield
+    finally:
+        logging.disable(logging.NOTSET)
+
+
 def capture_program(program: Program) -> list[Golden]:
     """The graphs of a program, its results compared with those of eager; an AssertionError where they differ."""
     torch._dynamo.reset()
@@ -65,9 +75,8 @@ def capture_program(program: Program) -> list[Golden]:
     compiled = torch.compile(
         program.function, backend=lambda gm, inputs: capture(gm, inputs, recorder), dynamic=dynamic
     )
-    with warnings.catch_warnings(), torch.set_grad_enabled(program.training):
+    with warnings.catch_warnings(), _silence(), torch.set_grad_enabled(program.training):
         warnings.simplefilter("ignore")
-        logging.disable(logging.ERROR)
         wanted = _results(program, program.function)
         found = _results(program, compiled)
     assert recorder.golden, f"{program.name}: Dynamo captured nothing"

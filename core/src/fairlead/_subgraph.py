@@ -22,7 +22,7 @@ def subgraph(graph: Graph, nodes: Sequence[Node], name: str) -> Graph:
 
     >>> from fairlead.ir import Builder
     >>> builder = Builder("g", "inference")
-    >>> x = builder.input(TensorType(DType.f32, (2,)))
+    >>> x = builder.input("f32[2]")
     >>> y = builder.op("aten.abs.default", builder.op("aten.neg.default", x))
     >>> builder.output(y)
     >>> graph = builder.graph()

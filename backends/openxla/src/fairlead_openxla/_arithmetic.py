@@ -52,9 +52,12 @@ def round_decimals(c: Call, x: Array, decimals: int) -> Array:
 @rule("abs", takes_complex=True)
 def abs_(c: Call, x: Array) -> Array:
     x = wide(x)
+    if not jnp.iscomplexobj(x):
+        return jnp.abs(x)
     if x.dtype == jnp.complex64:  # XLA's own is off by several units in the last place
         x = x.astype(jnp.complex128)
-    return jnp.abs(x)
+    infinite = jnp.isinf(x.real) | jnp.isinf(x.imag)  # of which XLA makes NaN beside a NaN
+    return jnp.where(infinite, jnp.inf, jnp.abs(x))
 
 
 @rule("neg", takes_complex=True)
