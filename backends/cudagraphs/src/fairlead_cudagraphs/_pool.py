@@ -2,8 +2,8 @@
 
 Recordings use one pool of memory, as if they were functions called one after another: what one computed on its way is
 overwritten by the next. So one at a time is given to the device, results are copied out before the next, and a replay
-on another stream waits for the one before. What a forward saves is not copied out, but lent to its backward
-(`fairlead_cudagraphs._loans`): such a recording has memory of its own.
+on another stream waits for the one before. What a forward saves is not copied out, but lent to its backward, as is what
+is written to inputs at once (`fairlead_cudagraphs._loans`): such a recording has memory of its own.
 """
 
 from __future__ import annotations

@@ -34,17 +34,17 @@ class Layouts:
         self.saved = [i for i in tensors if graph.inputs[i].role is Role.saved]
         self._varying = [i for i in tensors if graph.inputs[i].role in _ANY]
         self._met: dict[int, tuple[int, ...]] = {}
-        self._wanted: list[tuple[int, tuple[int, ...]]] = []
+        self._wanted: list[tuple[int, tuple[int, ...]]] | None = None
 
     def meet(self, inputs: Sequence[Any]) -> None:
         """Generate code for the saved tensors as they lie here."""
         if not self._names:
             self._met = {i: inputs[i].stride() for i in self.saved if _is_dense(inputs[i])}
-            self._wanted = []
+            self._wanted = None
 
     def fit(self, inputs: Sequence[Any], values: Sequence[int]) -> Sequence[Any]:
         """The inputs with the strides that code is generated for; ``values`` are those of the graph's symbols."""
-        strides = self._wanted or self._evaluated(values)
+        strides = self._evaluated(values) if self._wanted is None else self._wanted
         fresh = {i: restride(inputs[i], wanted) for i, wanted in strides if inputs[i].stride() != wanted}
         return [fresh.get(i, given) for i, given in enumerate(inputs)] if fresh else inputs
 
