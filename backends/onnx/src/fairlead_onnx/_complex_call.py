@@ -8,6 +8,7 @@ from typing import TypeAlias, TypeVar
 from fairlead.ir import Argument, Complex, DimExpr, DType, Node, ScalarType, TensorType, Token, Value
 from fairlead.passes import Emitter
 from fairlead_onnx._complex_ops import REAL, Ops, Pair, Part
+from fairlead_onnx._rules import enter
 from fairlead_onnx._writer import Declined
 
 __all__ = ["RULES", "ComplexCall", "Result", "complex_dtypes", "rule"]
@@ -81,13 +82,11 @@ R = TypeVar("R", bound=Rule)
 def rule(*ops: str) -> Callable[[R], R]:
     """Enter a function as the rule of these ops."""
 
-    def enter(function: R) -> R:
-        for op in ops:
-            assert op not in RULES, f"{op} has two rules"
-            RULES[op] = function
+    def entered(function: R) -> R:
+        enter(RULES, ops, function)
         return function
 
-    return enter
+    return entered
 
 
 def complex_dtypes(node: Node) -> set[DType]:

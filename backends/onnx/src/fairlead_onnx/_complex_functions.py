@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from fairlead.ir import DType, Value
 from fairlead_onnx._complex_arithmetic import quotient, times
-from fairlead_onnx._complex_call import ComplexCall, rule
+from fairlead_onnx._complex_call import ComplexCall, Rule, rule
 from fairlead_onnx._complex_ops import Ops, Pair, Part
 
 __all__ = ["modulus"]
@@ -116,24 +117,28 @@ def _over_i(b: Ops, z: Pair) -> Pair:
     return Pair(z.im, b.neg(z.re))
 
 
-@rule("aten.abs.default")
-def absolute(c: ComplexCall) -> Value:
-    return modulus(c.ops, c.pair(0))
+_FUNCTIONS: dict[str, Callable[[Ops, Pair], Pair | Value]] = {
+    "abs": modulus,
+    "angle": _angle,
+    "exp": _exp,
+    "log": _log,
+    "sqrt": _sqrt,
+    "sinh": _sinh,
+    "cosh": _cosh,
+    "tanh": _tanh,
+    "sigmoid": _sigmoid,
+    "sin": lambda b, z: _over_i(b, _sinh(b, _times_i(b, z))),
+    "cos": lambda b, z: _cosh(b, _times_i(b, z)),
+    "tan": lambda b, z: _over_i(b, _tanh(b, _times_i(b, z))),
+}
 
 
-@rule("aten.angle.default")
-def angle(c: ComplexCall) -> Value:
-    return _angle(c.ops, c.pair(0))
+def _of_one(function: Callable[[Ops, Pair], Pair | Value]) -> Rule:
+    return lambda c: function(c.ops, c.pair(0))
 
 
-@rule("aten.exp.default")
-def exp(c: ComplexCall) -> Pair:
-    return _exp(c.ops, c.pair(0))
-
-
-@rule("aten.log.default")
-def log(c: ComplexCall) -> Pair:
-    return _log(c.ops, c.pair(0))
+for _name, _function in _FUNCTIONS.items():
+    rule(f"aten.{_name}.default")(_of_one(_function))
 
 
 @rule("aten.log2.default", "aten.log10.default")
@@ -142,49 +147,9 @@ def log_of_base(c: ComplexCall) -> Pair:
     return Pair(*(c.ops.div(part, base) for part in _log(c.ops, c.pair(0))))
 
 
-@rule("aten.sqrt.default")
-def sqrt(c: ComplexCall) -> Pair:
-    return _sqrt(c.ops, c.pair(0))
-
-
 @rule("aten.rsqrt.default")
 def rsqrt(c: ComplexCall) -> Pair:
     return quotient(c.ops, Pair(1.0, 0.0), _sqrt(c.ops, c.pair(0)))
-
-
-@rule("aten.sinh.default")
-def sinh(c: ComplexCall) -> Pair:
-    return _sinh(c.ops, c.pair(0))
-
-
-@rule("aten.cosh.default")
-def cosh(c: ComplexCall) -> Pair:
-    return _cosh(c.ops, c.pair(0))
-
-
-@rule("aten.tanh.default")
-def tanh(c: ComplexCall) -> Pair:
-    return _tanh(c.ops, c.pair(0))
-
-
-@rule("aten.sin.default")
-def sin(c: ComplexCall) -> Pair:
-    return _over_i(c.ops, _sinh(c.ops, _times_i(c.ops, c.pair(0))))
-
-
-@rule("aten.cos.default")
-def cos(c: ComplexCall) -> Pair:
-    return _cosh(c.ops, _times_i(c.ops, c.pair(0)))
-
-
-@rule("aten.tan.default")
-def tan(c: ComplexCall) -> Pair:
-    return _over_i(c.ops, _tanh(c.ops, _times_i(c.ops, c.pair(0))))
-
-
-@rule("aten.sigmoid.default")
-def sigmoid(c: ComplexCall) -> Pair:
-    return _sigmoid(c.ops, c.pair(0))
 
 
 @rule("aten.silu.default")
