@@ -99,3 +99,16 @@ def test_training_under_autocast_gives_float32_gradients(backend: str) -> None:
     for mine, theirs in zip(got, wanted, strict=True):
         assert mine.dtype == theirs.dtype
         torch.testing.assert_close(mine, theirs, rtol=5e-2, atol=5e-2)
+
+
+@pytest.mark.parametrize("name", ["onnxrt", "openxla"])
+def test_a_training_step_of_convolutions_is_left_to_who_is_faster(name: str) -> None:
+    model = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.GELU(), torch.nn.Conv2d(4, 4, 3))
+    compiled = fairlead.compile(model, backend=name)
+    compiled(torch.randn(1, 3, 8, 8)).sum().backward()
+    placement = compiled.fairlead.placement
+    assert placement.native_share == 0
+    assert {each.reason.partition(":")[0] for each in placement.declines} == {"slower than eager here"}
+    with torch.no_grad():
+        compiled(torch.randn(1, 3, 8, 8))
+    assert compiled.fairlead.placement.native_share > 0

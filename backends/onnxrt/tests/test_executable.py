@@ -8,7 +8,6 @@ import sys
 import pytest
 import torch
 
-import fairlead
 from fairlead import interpret
 from fairlead.ir import DType, Graph, Input, Kind, Node, Output, Symbol, TensorType, Value
 from fairlead_onnxrt import backend
@@ -77,15 +76,3 @@ def test_the_memory_of_a_large_result_is_used_again_once_it_is_dropped() -> None
     kept = run([given])
     assert kept[0].data_ptr() == first
     assert run([given])[0].data_ptr() != first
-
-
-def test_a_training_step_of_convolutions_is_left_to_who_is_faster() -> None:
-    model = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.GELU(), torch.nn.Conv2d(4, 4, 3))
-    compiled = fairlead.compile(model, backend="onnxrt")
-    compiled(torch.randn(1, 3, 8, 8)).sum().backward()
-    placement = compiled.fairlead.placement
-    assert placement.native_share == 0
-    assert {each.reason.partition(":")[0] for each in placement.declines} == {"slower than eager here"}
-    with torch.no_grad():
-        compiled(torch.randn(1, 3, 8, 8))
-    assert compiled.fairlead.placement.native_share > 0

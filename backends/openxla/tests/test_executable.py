@@ -11,7 +11,6 @@ import jax
 import pytest
 import torch
 
-import fairlead
 from fairlead import interpret
 from fairlead.backend import Executable
 from fairlead.ir import DType, Graph, Input, Kind, Node, Output, Symbol, TensorType, Token, Value
@@ -227,18 +226,6 @@ def test_the_transpose_of_a_matrix_is_a_factor(rows: int, baked: bool, is_transp
     found = run([x] if baked else [x, weight])
     torch.testing.assert_close(found[0], x @ weight.T, rtol=1e-5, atol=1e-4)
     torch.testing.assert_close(found[1], x @ weight.T @ weight, rtol=1e-5, atol=1e-2)
-
-
-def test_a_training_step_of_convolutions_is_left_to_who_is_faster() -> None:
-    model = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.GELU(), torch.nn.Conv2d(4, 4, 3))
-    compiled = fairlead.compile(model, backend="openxla")
-    compiled(torch.randn(1, 3, 8, 8)).sum().backward()
-    placement = compiled.fairlead.placement
-    assert placement.native_share == 0
-    assert {each.reason.partition(":")[0] for each in placement.declines} == {"slower than eager here"}
-    with torch.no_grad():
-        compiled(torch.randn(1, 3, 8, 8))
-    assert compiled.fairlead.placement.native_share > 0
 
 
 def test_the_users_configuration_of_jax_stays_and_changes_nothing() -> None:
