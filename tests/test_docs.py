@@ -8,6 +8,7 @@ import urllib.parse
 from pathlib import Path
 
 import pytest
+import torch
 
 from .conftest import REPOSITORY, Run
 
@@ -47,6 +48,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 @pytest.mark.parametrize("page", [p for p in PAGES if any(">>>" in t for _, t in blocks(p, "python"))], ids=name)
 def test_examples_print_what_the_page_says(page: Path) -> None:
+    torch._dynamo.reset()  # it remembers sizes that other programs of the same modules were called with
     runner = doctest.DocTestRunner(verbose=False, optionflags=doctest.ELLIPSIS)
     globals_: dict[str, object] = {}
     for _, text in blocks(page, "python"):
