@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
@@ -68,8 +68,12 @@ class Request(msgspec.Struct, frozen=True):
             return self
         types = (i.value.type for i in graph.inputs)
         devices = {t.device.partition(":")[0] for t in types if isinstance(t, TensorType)}
+        return msgspec.structs.replace(self, backend=self.backend_of(devices))
+
+    def backend_of(self, devices: Set[str]) -> str:
+        """The backend for tensors on devices of these types."""
         found = next(iter(sorted(devices - {"cpu"})), "cpu")
-        return msgspec.structs.replace(self, backend=self.by_device.get(found, self.backend))
+        return self.by_device.get(found, self.backend)
 
 
 class _Record:
@@ -121,6 +125,12 @@ class Session:
     def stand_in(self, backend: Backend[Any]) -> None:
         """Have this object take the place of the backend of its name in what is built from now on."""
         self._targets[backend.name] = backend, options_of(backend, self.request.options, self.request.precision)
+
+    def recomputes(self, inputs: Sequence[Any]) -> bool:
+        """Whether what these inputs are computed with has a backward read less of its forward, and compute it anew."""
+        name = self.request.backend_of({x.device.type for x in inputs if isinstance(x, torch.Tensor)})
+        backend = self._targets[name][0] if name in self._targets else _optional(name)
+        return backend is not None and backend.capabilities.recomputes
 
     def permit(self) -> None:
         """Raise where nothing may be compiled: the program is frozen."""

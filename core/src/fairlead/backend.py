@@ -124,7 +124,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     of float32 in 19 bits), ``ftz`` (numbers of f32 and bf16 below 2**-126 taken for zero, read or written).
     ``saves_views``: a result that is a view of another is no copy; core then leaves it the views of what it computes,
     where what a forward saves, or a single output, shows that memory. ``training_steps``: it takes forward, backward
-    and the optimizer's update as one graph, for `fairlead.compile_step`.
+    and the optimizer's update as one graph, for `fairlead.compile_step`. ``recomputes``: it fuses what is cheap to
+    compute with what reads it, so a backward better computes such values anew than has them saved.
     """
 
     devices: tuple[str, ...]
@@ -140,6 +141,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     numerics: tuple[str, ...] = ()
     saves_views: bool = False
     training_steps: bool = False
+    recomputes: bool = False
 
     @classmethod
     def of_package(cls, package: str) -> Capabilities:

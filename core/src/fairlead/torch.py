@@ -46,7 +46,7 @@ class DynamoBackend:
             self.session.recompilations.append(again)
         sink = SessionSink(self.session)
         drawn = keep_draws(gm) if self.session.request.rng == "eager" else 0
-        function = capture(gm, inputs, sink)
+        function = capture(gm, inputs, sink, recompute=self.session.recomputes(inputs))
         if drawn:
             return recorded(Piece(lambda *given: function(*given)[:-drawn], input_sources(gm), None, None))
         return recorded(Piece(function, input_sources(gm), sink.program, sink.fit))

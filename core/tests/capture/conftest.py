@@ -50,10 +50,13 @@ def boxed(run: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
 class Program:
     """A compiled function, and what was captured of it."""
 
-    def __init__(self, function: Callable[..., Any], dynamic: bool | None) -> None:
+    def __init__(self, function: Callable[..., Any], dynamic: bool | None, recompute: bool) -> None:
         self.recorder = Recorder()
         self._compiled = torch.compile(
-            function, backend=lambda gm, inputs: capture(gm, inputs, self.recorder), dynamic=dynamic, fullgraph=True
+            function,
+            backend=lambda gm, inputs: capture(gm, inputs, self.recorder, recompute=recompute),
+            dynamic=dynamic,
+            fullgraph=True,
         )
 
     def __call__(self, *args: Any) -> Any:
@@ -82,7 +85,10 @@ Compile = Callable[..., Program]
 
 @pytest.fixture
 def program() -> Iterator[Compile]:
-    """Compile a function or a module, to be captured when it is called; ``dynamic`` as for ``torch.compile``."""
+    """Compile a function or a module, to be captured when it is called.
+
+    ``dynamic`` is as for ``torch.compile``, ``recompute`` as for `capture`.
+    """
     torch._dynamo.reset()
-    yield lambda function, dynamic=None: Program(function, dynamic)
+    yield lambda function, dynamic=None, recompute=False: Program(function, dynamic, recompute)
     torch._dynamo.reset()

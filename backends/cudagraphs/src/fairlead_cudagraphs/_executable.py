@@ -24,7 +24,7 @@ _MOST_LENT = 4
 class CudaGraphsExecutable:
     """A graph of torch's kernels.
 
-    Weights are read where they are, views of them too, and what a forward's recording saved where that left it; other
+    Weights are read where they are, and what a forward's recording saved where that left it; other
     inputs are copied into the recording.
     """
 
@@ -58,7 +58,7 @@ class CudaGraphsExecutable:
             for another in range(_MOST_LENT):
                 found = self._recordings.find(
                     (*key, another),
-                    lambda: in_clean_thread(lambda: self._record(inputs, sizes, {i for i, *_ in left}, addresses)),
+                    lambda: in_clean_thread(lambda: self._record(inputs, sizes, {i for i, *_ in left})),
                 )
                 if found is None:
                     break
@@ -72,10 +72,7 @@ class CudaGraphsExecutable:
         return recording.replay(inputs)
 
     def _in_place(self, inputs: Sequence[Any]) -> tuple[tuple[int, int, tuple[int, ...]], ...]:
-        """What a forward saved, with addresses and strides, where it lies at every call of this backward.
-
-        Its recording lent it, or it is a view of a weight.
-        """
+        """What a forward's recording lent, with addresses and strides: there it lies at every call of this backward."""
         if self._graph.kind is not Kind.backward:
             return ()
         places = ((i, inputs[i].data_ptr()) for i in self._copied)
@@ -90,9 +87,7 @@ class CudaGraphsExecutable:
             results: Sequence[Any] = self._module(*inputs)
         return results
 
-    def _record(
-        self, inputs: Sequence[Any], sizes: Sequence[int], left: Container[int], weights: Sequence[int]
-    ) -> Recording:
+    def _record(self, inputs: Sequence[Any], sizes: Sequence[int], left: Container[int]) -> Recording:
         self._pool.sweep()
         copied = [i for i in self._copied if i not in left]
         env = {s.name: size for s, size in zip(self._graph.symbols, sizes, strict=True)}
@@ -105,10 +100,7 @@ class CudaGraphsExecutable:
                 given[i] = room_for(inputs[i].shape, wanted, inputs[i], self._pool.device)
                 once(given[i], given[i].stride()).copy_(once(inputs[i], given[i].stride()))
             gradients = self._graph.kind is Kind.backward
-            made = Recording(self._module, given, self._pool, copied=copied, lent=self._lent, together=gradients)
-        if self._graph.kind is Kind.forward:
-            self._pool.admit(made, weights)
-        return made
+            return Recording(self._module, given, self._pool, copied=copied, lent=self._lent, together=gradients)
 
 
 _STAYS = (Role.saved, Role.mutation)

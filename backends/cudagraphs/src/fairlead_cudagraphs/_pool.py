@@ -41,10 +41,7 @@ class Pool:
         self._borrowed: dict[int, tuple[Lender, torch.cuda.Stream]] = {}
 
     def admit(self, owner: object, addresses: Iterable[int]) -> None:
-        """From now on a backward finds at these addresses what it may read in place, as long as the owner exists.
-
-        That is what a forward's recording lends, and the weights that it reads: what it saves may be views of those.
-        """
+        """A backward may read in place what a forward's recording lends there, as long as the owner exists."""
         known = frozenset(filter(None, addresses))  # what has no elements lies nowhere
         self._places.update(known)
         weakref.finalize(owner, _forget, self._places, known).atexit = False

@@ -112,7 +112,8 @@ class InductorExecutable:
             with self._lock, compile_lock:  # the state of torch's compilers is one for all threads
                 found = self._variant(values)
                 if found is None:
-                    self._prepare(inputs, values)
+                    if not self._variants:
+                        self._layouts.meet(inputs)
                     found = in_clean_thread(lambda: self._compiled_or_not(values))
         inputs = self._layouts.fit(inputs, values)
         if self._aligned.weights:
@@ -124,13 +125,6 @@ class InductorExecutable:
             if variant.admits(values):
                 return variant
         return None
-
-    def _prepare(self, inputs: Sequence[Any], values: Sequence[int]) -> None:
-        """Take note of how the inputs lie for which code is generated next."""
-        if not self._variants:
-            self._layouts.meet(inputs)
-        if self._on_cuda:
-            self._aligned.take_also(self._layouts.fit(inputs, values), self._layouts.saved)
 
     def _compiled_or_not(self, values: Sequence[int]) -> _Variant:
         """A variant; a `CompileError` where Inductor fails, so that core knows that nothing of the Part has run."""

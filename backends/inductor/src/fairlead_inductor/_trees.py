@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import weakref
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -35,23 +34,13 @@ def records(config: Mapping[str, Any], devices: set[str]) -> bool:
 class Aligned:
     """The inputs of a graph whose weights are read where they are, unless they lie at odd addresses.
 
-    ``weights`` are their places; `take_also` adds to them.
+    ``weights`` are their places.
     """
 
     def __init__(self, count: int, weights: Sequence[int]) -> None:
-        self.weights = list(weights)
+        self.weights = weights
         self._seen: list[int | None] = [0] * count
         """For each weight the address that was looked at last and found good."""
-        _READ.add(self)
-
-    def take_also(self, inputs: Sequence[Any], places: Sequence[int]) -> None:
-        """Take those at ``places`` for weights which lie where some graph's weights were read, such as transposes.
-
-        A backward does not say of what its forward saved which are those.
-        """
-        known = {address for each in _READ for address in each._seen if address}
-        found = [i for i in places if i not in self.weights and inputs[i].data_ptr() in known]
-        self.weights = [*self.weights, *found]
 
     def __call__(self, inputs: Sequence[Any]) -> Sequence[Any]:
         """The inputs, with copies of the weights at addresses that kernels cannot read many bytes at once from."""
@@ -65,10 +54,6 @@ class Aligned:
                 found[i] = clone_preserve_strides(inputs[i])
         self._seen = seen
         return found
-
-
-_READ: weakref.WeakSet[Aligned] = weakref.WeakSet()
-"""Of whose weights the addresses are known."""
 
 
 def compiler_on_cuda(graph: Graph, weights: Sequence[int]) -> Callable[..., Any]:

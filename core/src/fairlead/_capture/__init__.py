@@ -61,12 +61,22 @@ class Sink(Protocol):
         ...
 
 
-def capture(gm: torch.fx.GraphModule, inputs: Sequence[Any], sink: Sink) -> Callable[..., Any]:
-    """Compile a Dynamo graph through AOTAutograd; each functional graph that comes out goes to the sink."""
+def capture(
+    gm: torch.fx.GraphModule, inputs: Sequence[Any], sink: Sink, *, recompute: bool = False
+) -> Callable[..., Any]:
+    """Compile a Dynamo graph through AOTAutograd; each functional graph that comes out goes to the sink.
+
+    ``recompute``: a backward computes anew what is cheap to, by torch's own rule, rather than have it saved.
+    """
     reader = _Capture(inputs, input_sources(gm), sink)
     with _hook_calls.stage(Stage.autograd):
         return _torch.aot_compile(
-            gm, inputs, forward=reader.forward, backward=reader.backward, inference=reader.inference
+            gm,
+            inputs,
+            forward=reader.forward,
+            backward=reader.backward,
+            inference=reader.inference,
+            recompute=recompute,
         )
 
 

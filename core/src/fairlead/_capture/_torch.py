@@ -19,6 +19,7 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._guards import TracingContext, tracing
 
 from fairlead._capture._decompositions import table
+from fairlead._capture._partition import partition, recomputing
 
 
 class InputSource(NamedTuple):
@@ -48,16 +49,21 @@ def aot_compile(
     forward: Callable[..., Any],
     backward: Callable[..., Any],
     inference: Callable[..., Any],
+    recompute: bool = False,
 ) -> Callable[..., Any]:
     """Run AOTAutograd over a Dynamo graph.
 
-    The three compilers get functional ATen graphs and return boxed callables. Where a checkpoint draws again what it
-    drew before, the state of the generator is a tensor, and not, as CUDA has it by default, a generator that is passed
-    to the graph.
+    The three compilers get functional ATen graphs and return boxed callables. With ``recompute``, what the forward
+    saves is torch's choice for compilers that fuse. Where a checkpoint draws again what it drew before, the state of
+    the generator is a tensor, and not, as CUDA has it by default, a generator that is passed to the graph.
     """
     with _states_as_tensors():
         return aot_autograd(
-            fw_compiler=forward, bw_compiler=backward, inference_compiler=inference, decompositions=table()
+            fw_compiler=forward,
+            bw_compiler=backward,
+            inference_compiler=inference,
+            decompositions=table(),
+            partition_fn=recomputing if recompute else partition,
         )(gm, list(inputs))
 
 

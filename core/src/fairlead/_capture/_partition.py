@@ -1,0 +1,110 @@
+"""Where a program ends and its backward begins: two of AOTAutograd's rules, but that views of inputs are not saved.
+
+A backward makes them anew of the inputs themselves, of which it knows what they are: a weight and not its transpose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch._functorch.config
+from torch._functorch.partitioners import default_partition, min_cut_rematerialization_partition
+from torch.fx import Graph, GraphModule, Node
+
+__all__ = ["partition", "recomputing"]
+
+_aten = torch.ops.aten
+
+_VIEWS = frozenset(
+    {
+        _aten.alias.default,
+        _aten.detach.default,
+        _aten.expand.default,
+        _aten.permute.default,
+        _aten.squeeze.default,
+        _aten.squeeze.dim,
+        _aten.squeeze.dims,
+        _aten.t.default,
+        _aten.transpose.int,
+        _aten.unsqueeze.default,
+        _aten.view.default,
+    }
+)
+"""Ops whose result shows all elements of what it is a view of: saving that takes no more memory."""
+
+
+def partition(joint: GraphModule, inputs: Sequence[Any], *, num_fwd_outputs: int, **how: Any) -> tuple[Any, Any]:
+    """AOTAutograd's ``partition_fn``: all that the backward reads is saved. Changes ``joint`` in place."""
+    _copy_views(joint.graph, num_fwd_outputs)
+    joint.recompile()
+    return default_partition(joint, inputs, num_fwd_outputs=num_fwd_outputs, **how)
+
+
+def recomputing(joint: GraphModule, inputs: Sequence[Any], *, num_fwd_outputs: int, **how: Any) -> tuple[Any, Any]:
+    """AOTAutograd's ``partition_fn`` for compilers that fuse: what is cheap is computed anew, by torch's own rule.
+
+    Changes ``joint`` in place. That rule never computes a ``detach`` anew, which is the value itself here.
+    """
+    for op in (_aten.alias.default, _aten.detach.default):
+        for node in joint.graph.find_nodes(op="call_function", target=op):
+            node.replace_all_uses_with(node.args[0], delete_user_cb=lambda user: user.op != "output")
+    config: Any = torch._functorch.config
+    with config.patch(recompute_views=True):
+        return min_cut_rematerialization_partition(joint, inputs, num_fwd_outputs=num_fwd_outputs, **how)
+
+
+def _copy_views(graph: Graph, count: int) -> None:
+    """Give what only the backward computes views of inputs of its own."""
+    last, after = _forward_end(graph, count)
+    views = _views_of_inputs(graph)
+    users = {view: [user for user in view.users if user in after and user.op != "output"] for view in views}
+    wanted: set[Node] = set()
+    for view in reversed(views):
+        if view not in after and (users[view] or not wanted.isdisjoint(view.users)):
+            wanted.add(view)
+    copies: dict[Node, Node] = {}
+    for view in views:
+        if view in wanted:
+            with graph.inserting_after(last):
+                last = copies[view] = graph.node_copy(view, lambda node: copies.get(node, node))
+            last.meta.pop("partitioner_tag", None)
+            for user in users[view]:
+                user.replace_input_with(view, last)
+
+
+def _forward_end(graph: Graph, count: int) -> tuple[Node, set[Node]]:
+    """The last node that a forward of ``count`` outputs computes, and the nodes after it."""
+    (outputs,) = graph.output_node().args
+    forward = _ancestors(outputs[:count])  # type: ignore[index]
+    nodes = list(graph.nodes)
+    last = max(
+        place
+        for place, node in enumerate(nodes)
+        if node in forward or node.op == "placeholder" or node.meta.get("partitioner_tag") == "is_forward"
+    )
+    return nodes[last], set(nodes[last + 1 :])
+
+
+def _views_of_inputs(graph: Graph) -> list[Node]:
+    """Nodes that are views of an input, or of a view of one, in their order."""
+    found = set(graph.find_nodes(op="placeholder"))
+    views = []
+    for node in graph.nodes:
+        if node.target in _VIEWS and node.args[0] in found and "recompute" not in node.meta:
+            found.add(node)
+            views.append(node)
+    return views
+
+
+def _ancestors(nodes: Sequence[Any]) -> set[Node]:
+    """The nodes, and all that they are computed from."""
+    found: set[Node] = set()
+    left = [node for node in nodes if isinstance(node, Node)]
+    while left:
+        node = left.pop()
+        if node not in found:
+            found.add(node)
+            left += node.all_input_nodes
+    return found

@@ -1,0 +1,99 @@
+"""A backward makes views of inputs anew: it reads the inputs themselves, and knows what they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from fairlead.ir import Graph, Role, Value
+
+from .conftest import Compile
+
+
+def inputs(graph: Graph) -> dict[str, Role]:
+    return {i.name: i.role for i in graph.inputs if i.role is not Role.tangent}
+
+
+def test_a_backward_reads_weights_and_not_their_transposes(program: Compile) -> None:
+    model = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2))
+    run = program(model)
+    run(torch.ones(2, 3)).sum().backward()
+    forward, backward = run.graphs
+    weight = next(i for i in backward.inputs if i.name == "1.weight")
+    assert weight.role is Role.parameter
+    assert weight.value.tensor.strides is None
+    given = {i.value: i.name for i in forward.inputs}
+    saved = [given.get(o.value, "") for o in forward.outputs if o.role is Role.saved and isinstance(o.value, Value)]
+    assert sorted(saved) == ["", "1.weight", "L['args'][0]"]  # the first is what the first layer gives
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda x: x.t().unsqueeze(0),
+        lambda x: x.view(3, 2).transpose(0, 1),
+        lambda x: x.unsqueeze(0).expand(4, 2, 3),
+        lambda x: x.permute(1, 0).unsqueeze(2).squeeze(2).detach(),
+    ],
+)
+def test_a_chain_of_views_of_an_input_is_made_anew(program: Compile, view: Callable[[Tensor], Tensor]) -> None:
+    def f(x: Tensor, scale: Tensor) -> Tensor:
+        return (view(x) * scale).sin()
+
+    x, scale = torch.arange(6.0).view(2, 3), torch.tensor(2.0, requires_grad=True)
+    run = program(f)
+    run(x, scale).sum().backward()
+    expected = torch.tensor(2.0, requires_grad=True)
+    f(x, expected).sum().backward()
+    torch.testing.assert_close(scale.grad, expected.grad)
+    assert inputs(run.graphs[1])["L['x']"] is Role.user
+
+
+def test_what_shows_less_than_its_input_is_saved_itself(program: Compile) -> None:
+    run = program(lambda x, scale: (x[:1].t() * scale).sin())
+    run(torch.ones(1000, 3), torch.tensor(2.0, requires_grad=True)).sum().backward()
+    assert "L['x']" not in inputs(run.graphs[1])
+
+
+def test_an_input_that_is_written_is_read_as_it_is_then(program: Compile) -> None:
+    def f(x: Tensor, scale: Tensor) -> Tensor:
+        x.add_(1)
+        return x.t() * scale
+
+    x, scale = torch.arange(6.0).view(2, 3), torch.tensor(2.0, requires_grad=True)
+    program(f)(x, scale).sum().backward()
+    assert scale.grad is not None
+    assert scale.grad.item() == sum(range(1, 7))
+
+
+def test_sizes_that_are_symbols_are_there_in_the_backward(program: Compile) -> None:
+    def f(x: Tensor, scale: Tensor) -> Tensor:
+        return (x.view(x.shape[0] * x.shape[1], -1).t() * scale).sin()
+
+    run = program(f, dynamic=True)
+    for rows in (2, 3, 5):
+        x, scale = torch.randn(rows, 4, 3), torch.tensor(2.0, requires_grad=True)
+        run(x, scale).sum().backward()
+        expected = torch.tensor(2.0, requires_grad=True)
+        f(x, expected).sum().backward()
+        torch.testing.assert_close(scale.grad, expected.grad)
+    assert len(run.graphs) == 2
+
+
+def test_what_is_cheap_is_computed_anew_where_that_is_asked_for(program: Compile) -> None:
+    def f(x: Tensor, w: Tensor) -> Tensor:
+        return (x @ w).sin().cos().exp().sin()
+
+    saved, grads = [], []
+    for recompute in (False, True):
+        torch._dynamo.reset()
+        w = torch.linspace(0, 1, 12).view(3, 4).requires_grad_()
+        run = program(f, recompute=recompute)
+        run(torch.linspace(-1, 1, 6).view(2, 3), w).sum().backward()
+        saved.append(sum(i.role is Role.saved for i in run.graphs[1].inputs))
+        grads.append(w.grad)
+    assert saved == [3, 1]
+    torch.testing.assert_close(*grads)
