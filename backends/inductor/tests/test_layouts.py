@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, nn
 
 import fairlead
+from fairlead.interpret import to_fx
 from fairlead.ir import parse_graph
-from fairlead_inductor._layouts import Layouts
+from fairlead_inductor._layouts import Layouts, row_major_gradients
 
 
 def convolving() -> nn.Module:
@@ -74,3 +75,22 @@ def test_expanded_tensors_are_laid_out_as_captured() -> None:
     x = torch.randn(1, 2, 3).expand(4, 2, 3)
     layouts.meet([x, torch.randn(2, 3)])
     assert layouts.fit([x, torch.randn(2, 3)], [])[0].stride() == (6, 3, 1)
+
+
+@pytest.mark.parametrize(("kind", "is_row_major"), [("backward", True), ("inference", False)])
+def test_gradients_of_images_are_laid_out_as_captured_within(kind: str, is_row_major: bool) -> None:
+    text = """graph @g KIND {
+  in %0 saved "x" : f32[2, 3, 4, 5]
+  in %1 saved "y" : f32[2, 3, 4, 5] strides[60, 1, 15, 3]
+  %2 = aten.neg.default(%0) : f32[2, 3, 4, 5]
+  %3 = aten.neg.default(%1) : f32[2, 3, 4, 5] strides[60, 1, 15, 3]
+  out %2 gradient
+  out %3 gradient
+}"""
+    roles = text if kind == "backward" else text.replace("gradient", "user").replace("saved", "user")
+    graph = parse_graph(roles.replace("KIND", kind))
+    given = [torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last) for _ in range(2)]
+    first, second = row_major_gradients(to_fx(graph), graph)(*given)
+    assert torch.equal(first, -given[0])
+    assert first.is_contiguous() is is_row_major
+    assert second.stride() == given[1].stride()

@@ -21,7 +21,7 @@ from fairlead.errors import CompileError, FairleadError
 from fairlead.interpret import in_clean_thread, to_fx, torch_dtype
 from fairlead.ir import DType, Graph, Node, Role, ScalarType, TensorType, Value, dims
 from fairlead_inductor._exact import exact
-from fairlead_inductor._layouts import Layouts, saving_freely
+from fairlead_inductor._layouts import Layouts, row_major_gradients, saving_freely
 from fairlead_inductor._trees import Aligned, Kept, admit_thread, compiler_on_cuda, records
 
 if TYPE_CHECKING:
@@ -154,7 +154,8 @@ class InductorExecutable:
         mode = FakeTensorMode(shape_env=env)
         symbols = {s.name: _symint(env, s.name, v) for s, v in zip(self._graph.symbols, values, strict=True)}
         fakes = [self._fake(mode, place, symbols) for place in range(len(self._graph.inputs))]
-        module = _taking_sizes(exact(to_fx(self._graph)), len(self._sizes))
+        module = row_major_gradients(exact(to_fx(self._graph)), self._graph)
+        module = _taking_sizes(module, len(self._sizes))
         fakes += [symbols[self._graph.symbols[k].name] for k in self._sizes]
         function = compile_fx(module, fakes, inner_compile=inner, config_patches=self._config)
         return cast("Callable[..., Any]", function), env, list(symbols.values())

@@ -13,9 +13,9 @@ from typing import Any
 import torch
 
 from fairlead.interpret import restride
-from fairlead.ir import Graph, Role, TensorType, dims, row_major
+from fairlead.ir import Graph, Kind, Role, TensorType, dims, row_major
 
-__all__ = ["Layouts", "saving_freely"]
+__all__ = ["Layouts", "row_major_gradients", "saving_freely"]
 
 _ANY = (Role.intermediate, Role.constant, Role.saved)
 """What may come with other strides than it was captured with."""
@@ -80,6 +80,27 @@ def saving_freely(graph: Graph, inner: Callable[..., Any]) -> Callable[..., Any]
         return inner(module, *args, **how)
 
     return free
+
+
+def row_major_gradients(module: torch.fx.GraphModule, graph: Graph) -> torch.fx.GraphModule:
+    """The module, changed in place, whose gradients are laid out within where they are captured row-major.
+
+    Those of convolutions come with channels last; autograd would copy each by a kernel of its own.
+    """
+    if graph.kind is not Kind.backward:
+        return module
+    output = module.graph.output_node()
+    (results,) = output.args
+    with module.graph.inserting_before(output):
+        laid_out = [
+            module.graph.call_function(torch.ops.aten.contiguous.default, (node,))
+            if value.tensor.strides is None and value.tensor.rank >= _IMAGE
+            else node
+            for node, value in zip(results, graph.output_values(), strict=True)  # type: ignore[arg-type]
+        ]
+    output.args = (laid_out,)
+    module.recompile()
+    return module
 
 
 _SEEN = "user_visible_output_idxs"

@@ -38,7 +38,7 @@ class Aligned:
     """
 
     def __init__(self, count: int, weights: Sequence[int]) -> None:
-        self.weights = weights
+        self.weights = list(weights)
         self._seen: list[int | None] = [0] * count
         """For each weight the address that was looked at last and found good."""
 

@@ -76,8 +76,8 @@ def _copy_views(graph: Graph, count: int) -> None:
 
 def _forward_end(graph: Graph, count: int) -> tuple[Node, set[Node]]:
     """The last node that a forward of ``count`` outputs computes, and the nodes after it."""
-    (outputs,) = graph.output_node().args
-    forward = _ancestors(outputs[:count])  # type: ignore[index]
+    outputs: Any = graph.output_node().args[0]
+    forward = _ancestors(outputs[:count])
     nodes = list(graph.nodes)
     last = max(
         place
