@@ -40,8 +40,8 @@ class RowMajor(NamedTuple):
 def row_major_inputs(graph: Graph, kept: Collection[int] = ()) -> RowMajor:
     """Take inputs that are a permuted row-major tensor as that tensor, and permute them in the graph.
 
-    For backends that read row-major tensors only, and would copy all others: the transposed weights that a forward
-    saves for its backward are the most of it.
+    For backends that read row-major tensors only, and would copy all others, such as the permuted operands of
+    attention that a forward saves for its backward.
 
     Before: any graph. After: no input but those ``kept`` has the strides of a permutation; those that had are followed
     by an ``aten.permute`` to the value that they were. Other strides (of slices, of expanded tensors) stay.
