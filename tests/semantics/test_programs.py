@@ -11,6 +11,7 @@ import torch
 import transformers
 
 import fairlead
+from fairlead._program import Program
 from fairlead.errors import FallbackBudgetError
 
 from .nets import Attention, Mlp
@@ -21,6 +22,26 @@ def _gpt2() -> torch.nn.Module:
         vocab_size=64, n_embd=32, n_layer=2, n_head=2, n_positions=64, bos_token_id=1, eos_token_id=2
     )
     return transformers.GPT2LMHeadModel(config).eval()
+
+
+def test_a_call_without_gradients_passes_autograds_wrapper_by(monkeypatch: pytest.MonkeyPatch) -> None:
+    called, between = Program.__call__, []
+
+    def noting(self: Program, args: list[torch.Tensor]) -> list[torch.Tensor]:
+        between.append(any("_aot_autograd" in frame.filename for frame in inspect.stack(0)))
+        return called(self, args)
+
+    monkeypatch.setattr(Program, "__call__", noting)
+    x = torch.randn(3, 3)
+    f = fairlead.compile(lambda x: (x @ x).sin(), backend="eager")
+    g = fairlead.compile(lambda x: (x @ x, x.sin_().view(9)), backend="eager")
+    with torch.no_grad():
+        torch.testing.assert_close(f(x), (x @ x).sin())
+        with torch.autocast("cpu", torch.bfloat16):
+            assert f(x).dtype == torch.bfloat16
+        g(x.clone())
+    f(x)
+    assert between == [False, True, True, True]
 
 
 def test_a_transformers_model_returns_its_output_object(backend: str) -> None:

@@ -42,9 +42,11 @@ def direct_call(
     ``ran`` is what the graph was called with when it was called with ``args`` and ``kwargs``. With ``holds_weights``
     the weights of that call are used from then on, else those that the module has.
     """
-    if ran.piece.fit is None or ran.piece.program is None:
+    graph = ran.piece.past_autograd()
+    if graph is None:
         return None
-    graph = _holding(ran) if holds_weights else _collecting(ran)
+    if holds_weights:
+        graph = _holding(ran)
     others = [s.name for s in ran.piece.sources if not s.kind]
     if holds_weights and frame.collects_from_root(others):
         call = _installed(frame, graph, _Anything())
@@ -74,21 +76,6 @@ def _reaches(frame: Frame, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bo
     except Exception:  # whatever the bytecode wants of a module that the stand-in does not have
         return False
     return False
-
-
-def _collecting(ran: Ran) -> Callable[..., list[Any]]:
-    program, fit = ran.piece.program, ran.piece.fit
-    assert program is not None
-    assert fit is not None
-    if fit.is_identity:
-        return lambda *inputs: program(list(inputs))
-    order, outputs = fit.inputs, fit.outputs
-
-    def graph(*inputs: Any) -> list[Any]:
-        results = program([inputs[i] for i in order])
-        return [results[i] for i in outputs]
-
-    return graph
 
 
 def _holding(ran: Ran) -> Callable[..., list[Any]]:

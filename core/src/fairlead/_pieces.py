@@ -7,6 +7,8 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from torch import is_grad_enabled
+
 from fairlead._capture import Arrangement, InputSource
 from fairlead._program import Program
 
@@ -15,13 +17,28 @@ class Piece(NamedTuple):
     """A graph of Dynamo's, as compiled.
 
     ``function`` takes its inputs, which have ``sources``. ``fit`` is there where ``program`` may be called past
-    AOTAutograd, with the inputs in the order that it says.
+    AOTAutograd, which makes nothing of its results, with the inputs in the order that it says.
     """
 
     function: Callable[..., Any]
     sources: Sequence[InputSource]
     program: Program | None
     fit: Arrangement | None
+
+    def past_autograd(self) -> Callable[..., list[Any]] | None:
+        """The program as a function of the same inputs, to be called without gradients; None where it may not be."""
+        program, fit = self.program, self.fit
+        if program is None or fit is None:
+            return None
+        if fit.is_identity:
+            return lambda *inputs: program(list(inputs))
+        order, outputs = fit.inputs, fit.outputs
+
+        def call(*inputs: Any) -> list[Any]:
+            results = program([inputs[i] for i in order])
+            return [results[i] for i in outputs]
+
+        return call
 
 
 class Ran(NamedTuple):
@@ -40,14 +57,17 @@ _recording = _Recording()
 
 
 def recorded(piece: Piece) -> Callable[..., Any]:
-    """The piece's function, which tells `recording` of each run."""
+    """The piece as one function, which tells `recording` of each run."""
     function = piece.function
+    direct = piece.past_autograd() or function
 
     def run(*inputs: Any) -> Any:
         runs = _recording.runs
         if runs is not None:
             runs.append(Ran(piece, run, inputs))
-        return function(*inputs)
+        if is_grad_enabled():  # AOTAutograd's wrapper knows for how long not to
+            return function(*inputs)
+        return direct(*inputs)
 
     return run
 

@@ -17,7 +17,7 @@ import torch
 
 from fairlead import _registry, _settings
 from fairlead._arguments import request_of
-from fairlead._capture import capture, input_sources
+from fairlead._capture import autocasts, capture, input_sources
 from fairlead._capture._account import recompilation, time_frame
 from fairlead._capture._draws import keep_draws
 from fairlead._capture._dynamo import deny_exporting
@@ -49,7 +49,8 @@ class DynamoBackend:
         function = capture(gm, inputs, sink, recompute=self.session.recomputes(inputs))
         if drawn:
             return recorded(Piece(lambda *given: function(*given)[:-drawn], input_sources(gm), None, None))
-        return recorded(Piece(function, input_sources(gm), sink.program, sink.fit))
+        fit = None if autocasts() else sink.fit  # AOTAutograd's wrapper turns it off
+        return recorded(Piece(function, input_sources(gm), sink.program, fit))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy, or what is loaded from a pickle, compiles anew."""

@@ -19,14 +19,24 @@ from fairlead._capture._lazy_bits import may_be_lazy, resolving
 from fairlead._capture._objects import Bypass, bypass
 from fairlead._capture._order import Arrangement, arranged
 from fairlead._capture._subclasses import gradient_places, pieces
-from fairlead._capture._torch import InputSource, Tracing, input_sources
+from fairlead._capture._torch import InputSource, Tracing, autocasts, input_sources
 from fairlead._capture._types import Uncapturable
 from fairlead._capture._whole_step import WholeStep
 from fairlead._capture._writes import writing
 from fairlead._stages import Stage
 from fairlead.ir import Graph, Kind, Output, Role, Value
 
-__all__ = ["Arrangement", "Captured", "InputSource", "Sink", "Tracing", "capture", "capture_step", "input_sources"]
+__all__ = [
+    "Arrangement",
+    "Captured",
+    "InputSource",
+    "Sink",
+    "Tracing",
+    "autocasts",
+    "capture",
+    "capture_step",
+    "input_sources",
+]
 
 
 class Captured(msgspec.Struct, frozen=True):

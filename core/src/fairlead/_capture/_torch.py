@@ -1,9 +1,10 @@
-"""Everything Fairlead knows of torch's private modules, in one place. Checked on torch 2.8, 2.13 and 2.15.
+"""What Fairlead knows of torch's private modules. Checked on torch 2.8, 2.13 and 2.15.
 
 What is read: AOTAutograd's metadata of the graph being compiled (`torch._guards.TracingContext`), the source of each
 input of the Dynamo graph (``node.meta["grapharg"].source``), and ``torch._dynamo.backends.common.aot_autograd`` as
 the way in. Each function degrades to "not known" where a release has moved what it reads, so that a new torch costs
-optimisations, not answers. What Dynamo keeps of a compiled program is in `_dynamo`.
+optimisations, not answers. What Dynamo keeps of a compiled program is in `_dynamo`, how AOTAutograd divides a training
+graph in `_partition`.
 """
 
 from __future__ import annotations
@@ -132,6 +133,10 @@ def passes_through() -> bool:
         )
     except AttributeError:
         return False
+
+
+autocasts: Callable[[], bool] = torch._C._is_any_autocast_enabled
+"""Whether autocast is on, for whatever device."""
 
 
 class Tracing:
