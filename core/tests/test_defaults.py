@@ -9,7 +9,7 @@ import torch
 
 import fairlead
 from fairlead import _defaults
-from fairlead._compile import Request
+from fairlead._compile import Request, Session
 from fairlead.errors import ArgumentError, BackendNotFoundError, OptionsError
 from fairlead.ir import DType, Graph, Input, Kind, TensorType, Value
 
@@ -57,6 +57,14 @@ def test_each_graph_goes_by_its_device(devices: tuple[str, ...], name: str) -> N
     request = Request("inductor", by_device={"cpu": "openvino", "cuda": "cudagraphs"})
     assert request.on(Graph("g", Kind.inference, inputs, (), ())).backend == name
     assert Request("inductor").on(Graph("g", Kind.inference, inputs, (), ())).backend == "inductor"
+
+
+def test_a_backward_computes_anew_where_the_backend_of_its_device_wants_that() -> None:
+    on_cpu = [torch.ones(2), 3]
+    assert Session(Request("eager", by_device={"cpu": "inductor"})).recomputes(on_cpu)
+    assert not Session(Request("inductor", by_device={"cpu": "eager"})).recomputes(on_cpu)
+    assert Session(Request("inductor", by_device={"cuda": "eager"})).recomputes(on_cpu)
+    assert not Session(Request("nobackend")).recomputes(on_cpu)
 
 
 @pytest.mark.parametrize("device", ["mps", "xpu", "cuda:0"])

@@ -24,8 +24,8 @@ _MOST_LENT = 4
 class CudaGraphsExecutable:
     """A graph of torch's kernels.
 
-    Weights are read where they are, and what a forward's recording saved where that left it; other
-    inputs are copied into the recording.
+    Weights are read where they are, and what a forward's recording saved where that left it; other inputs are copied
+    into the recording.
     """
 
     baked: frozenset[int] = frozenset()

@@ -31,7 +31,7 @@ class Layouts:
         self._graph = graph
         self._names = [s.name for s in graph.symbols]
         tensors = [i for i, item in enumerate(graph.inputs) if isinstance(item.value.type, TensorType)]
-        self.saved = [i for i in tensors if graph.inputs[i].role is Role.saved]
+        self._saved = [i for i in tensors if graph.inputs[i].role is Role.saved]
         self._varying = [i for i in tensors if graph.inputs[i].role in _ANY]
         self._met: dict[int, tuple[int, ...]] = {}
         self._wanted: list[tuple[int, tuple[int, ...]]] | None = None
@@ -39,7 +39,7 @@ class Layouts:
     def meet(self, inputs: Sequence[Any]) -> None:
         """Generate code for the saved tensors as they lie here."""
         if not self._names:
-            self._met = {i: inputs[i].stride() for i in self.saved if _is_dense(inputs[i])}
+            self._met = {i: inputs[i].stride() for i in self._saved if _is_dense(inputs[i])}
             self._wanted = None
 
     def fit(self, inputs: Sequence[Any], values: Sequence[int]) -> Sequence[Any]:

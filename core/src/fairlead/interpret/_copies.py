@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import torch
 
+from fairlead.ir import row_major
+
 __all__ = ["Packing", "copies", "overwrite"]
 
 _ALIGNMENT = 16
@@ -95,8 +97,9 @@ class _Group(NamedTuple):
 
 def _group(places: list[int], tensors: Sequence[torch.Tensor]) -> _Group:
     ends = list(accumulate(t.numel() for t in tensors))
-    packed = [t.contiguous() for t in tensors]
-    return _Group(places, ends[-1], [t.shape for t in packed], [t.stride() for t in packed], [0, *ends[:-1]])
+    shapes = [t.shape for t in tensors]
+    strides = [tuple(int(stride) for stride in row_major(shape)) for shape in shapes]
+    return _Group(places, ends[-1], shapes, strides, [0, *ends[:-1]])
 
 
 def _contiguous_left(targets: list[torch.Tensor], sources: list[torch.Tensor]) -> tuple[list[Any], list[Any]]:
