@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -23,6 +24,9 @@ from fairlead_conformance._subject import Subject
 from fairlead_conformance._witness import changed, state
 
 __all__ = ["Twin"]
+
+_TURNS = 8
+"""How often what a gradient is computed from is moved to see how far it goes: of one gradient, moves may cancel too."""
 
 _Context = Callable[[], contextlib.AbstractContextManager[Any]]
 
@@ -99,16 +103,37 @@ class Twin:
             with attributed() if run is runs[0] else contextlib.nullcontext():
                 torch.autograd.backward(_weighted(run.result, self._salt))
         eager, exact = runs[1], runs[2] if len(runs) > 2 else None
-        for got, wanted, true, what in _paired(*((_leaves(run)) for run in (runs[0], eager, exact or eager))):
+        spreads = functools.cache(lambda: self._spreads(args, named))
+        leaves = zip(*(_leaves(run) for run in (runs[0], eager, exact or eager)), strict=True)
+        for index, (got, wanted, true) in enumerate(leaves):
+            what = f"leaf {index}"
             if (got.grad is None) != (wanted.grad is None):  # autograd knows who has one, and no backend
                 raise RuntimeError(f"{what} has {'no' if got.grad is None else 'a'} gradient, unlike in eager")
             if got.grad is not None and wanted.grad is not None and not self.has_own_numbers:
                 same_layout(got.grad, wanted.grad, f"the gradient of {what}")
                 agree(
                     got.grad, wanted.grad, true.grad if exact else None, f"the gradient of {what}",
-                    self._seen, Status.FAIL_GRAD,
+                    self._seen, Status.FAIL_GRAD, functools.partial(_item, spreads, index) if exact else None,
                 )  # fmt: skip
         return runs[0].result
+
+    def _spreads(self, args: Any, named: Any) -> list[float]:
+        """How far each leaf's gradient in float64 moves where arguments, weights and buffers move by a rounding."""
+        still = self._exact_gradients(args, named, None)
+        moved = [self._exact_gradients(args, named, turn) for turn in range(_TURNS)]
+        return [0.0 if own is None else _furthest(own, each) for own, *each in zip(still, *moved, strict=True)]
+
+    def _exact_gradients(self, args: Any, named: Any, turn: int | None) -> list[torch.Tensor | None]:
+        """The leaves' gradients in float64; ``turn`` decides how what they are computed from is moved."""
+        narrow = _Run(self.eager, (args, named), None, ())
+        wide = _Run(copy.deepcopy(self.exact), _wide(copy.deepcopy((args, named))), None, ())
+        if turn is not None:
+            _move(_owned(narrow), _owned(wide), turn)
+        for leaf in _leaves(wide):
+            leaf.grad = None
+        ran = self._run(wide.program, lambda: _gradients_within(self._within), wide.given)
+        torch.autograd.backward(_weighted(ran.result, self._salt))
+        return [leaf.grad for leaf in _leaves(wide)]
 
     def each(self, change: Callable[[Any], Any]) -> None:
         """Do the same to the compiled program's module, to eager's and to that in float64, without gradients."""
@@ -182,9 +207,21 @@ def _leaves(run: _Run) -> list[torch.Tensor]:
     return [t for t in _owned(run) if t.requires_grad]
 
 
-def _paired(*runs: list[torch.Tensor]) -> Iterator[tuple[torch.Tensor, torch.Tensor, torch.Tensor, str]]:
-    for index, (got, eager, exact) in enumerate(zip(*runs, strict=True)):
-        yield got, eager, exact, f"leaf {index}"
+def _move(narrow: list[torch.Tensor], wide: list[torch.Tensor], turn: int) -> None:
+    """Move each element of what was widened by a rounding of what it was widened from, up or down."""
+    generator = torch.Generator().manual_seed(turn)
+    for origin, tensor in zip(narrow, wide, strict=True):
+        if origin.is_floating_point():
+            signs = torch.randint(2, tensor.shape, generator=generator).to(tensor) * 2 - 1
+            tensor.detach().mul_(1 + torch.finfo(origin.dtype).eps * signs)
+
+
+def _furthest(own: torch.Tensor, others: list[torch.Tensor | None]) -> float:
+    return max((float((other - own).abs().max()) for other in others if other is not None and own.numel()), default=0.0)
+
+
+def _item(items: Callable[[], list[float]], index: int) -> float:
+    return items()[index]
 
 
 @contextlib.contextmanager
