@@ -91,7 +91,7 @@ def a_while_loop(trial: Trial) -> None:
     trial.compile(program)(trial.normal(3))
 
 
-@check(Level.L2)
+@check(Level.L2, cost=2)
 def a_scan(trial: Trial) -> None:
     def program(x: Tensor) -> tuple[Tensor, Tensor]:
         def step(state: Tensor, row: Tensor) -> tuple[Tensor, Tensor]:
