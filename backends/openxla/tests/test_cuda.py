@@ -274,6 +274,18 @@ def test_a_language_model_reads_its_embedding_without_waiting() -> None:
         torch.testing.assert_close(program(at), table(at).sum(-1))
 
 
+def test_several_results_are_not_waited_for() -> None:
+    program = compiled(lambda x: (x + 1, x * 2, x.sum()))
+    x = torch.randn(64, device="cuda")
+    program(x)
+    torch.cuda.synchronize()
+    torch.cuda._sleep(200_000_000)
+    got = program(x)
+    assert not torch.cuda.current_stream().query(), "the call has waited for the device"
+    for mine, theirs in zip(got, (x + 1, x * 2, x.sum()), strict=True):
+        torch.testing.assert_close(mine, theirs)
+
+
 def test_an_index_that_is_out_of_range_ends_as_in_eager() -> None:
     code = """
 import torch, fairlead

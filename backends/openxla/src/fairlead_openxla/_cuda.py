@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -73,12 +72,11 @@ class CudaMemory:
     def exported(self, arrays: Sequence[Array], stream: int) -> list[torch.Tensor]:
         """The results of one program as tensors that own their memory, for which the stream of this handle waits.
 
-        They are there at once, so that to wait for one is enough.
+        Each is told of the stream, though they are there at once: without one, jax waits on the host.
         """
         if self._export is None:
             return [dlpack.from_dlpack(array) for array in arrays]
-        streams = itertools.chain((stream,), itertools.repeat(None))
-        return [dlpack.from_dlpack(self._export(*each)) for each in zip(arrays, streams, strict=False)]
+        return [dlpack.from_dlpack(self._export(array, stream)) for array in arrays]
 
     def wait(self) -> None:
         """Until the device has done all that it was given: what it gives back may be read by torch's kernels still."""
@@ -111,7 +109,7 @@ class CudaExecutable(XlaExecutable):
         stored: bytes | None = None,
     ) -> None:
         self._memory = cuda_memory(device_of(graph))
-        self._to_cpu = [v.tensor.device == "cpu" for v in graph.output_values()]
+        self._to_cpu = [k for k, v in enumerate(graph.output_values()) if v.tensor.device == "cpu"]
         super().__init__(graph, options, constants, stored)
 
     def __call__(self, inputs: Sequence[Any], /) -> list[torch.Tensor]:
@@ -120,23 +118,24 @@ class CudaExecutable(XlaExecutable):
             raise _recorded(self._graph)
         with calling(), torch.cuda.device(memory.index):
             program = self._program_for(inputs)
-            arrays, first = self._arrays.copy(), None
+            arrays = self._arrays.copy()
+            read: list[torch.Tensor] = []
             for gap, at, order in self._gaps:
                 tensor = inputs[at] if order is None else inputs[at].permute(order)
-                if first is None:
-                    first = gap, memory.ready(tensor)
-                    tensor = first[1]
-                arrays[gap] = self._places.array(gap, tensor)
+                arrays[gap], tensor = self._places.array(gap, tensor)
+                read.append(tensor)
             stream, waits = memory.order.current()
-            if first is None:  # nothing that is read could wait
+            if not read:  # nothing that could wait
                 memory.wait()
             elif waits:
-                arrays[first[0]] = memory.imported(first[1])
+                arrays[self._gaps[0][0]] = memory.imported(memory.ready(read[0]))
             tensors = memory.exported(program.run(*arrays), stream)
-            del arrays, first  # not sooner: from here on whoever takes the memory of copies waits
+            del arrays, read  # not sooner: from here on whoever takes the memory of copies waits
         if program.checks:
             torch._assert_async(tensors.pop(), _message(program))
-        return [t.cpu() if moved else t for t, moved in zip(tensors, self._to_cpu, strict=True)]
+        for k in self._to_cpu:
+            tensors[k] = tensors[k].cpu()
+        return tensors
 
     def _found_places(self) -> Places:
         return Places(self._memory.ready, lambda tensor: self._memory.imported(tensor, waits=False))

@@ -103,7 +103,7 @@ class XlaExecutable:
         """
         arrays = self._arrays.copy()
         for gap, at, order in self._gaps:
-            arrays[gap] = self._places.array(gap, inputs[at] if order is None else inputs[at].permute(order))
+            arrays[gap], _ = self._places.array(gap, inputs[at] if order is None else inputs[at].permute(order))
         return self._program_for(inputs), arrays
 
     def _program_for(self, inputs: Sequence[Any]) -> Compiled:

@@ -33,14 +33,19 @@ class Places:
         self._known: defaultdict[int, dict[tuple[Any, ...], Array]] = defaultdict(dict)
         self._lock = threading.Lock()
 
-    def array(self, index: int, tensor: torch.Tensor) -> Array:
-        """The array of the input at an index, of which the dtype never changes."""
+    def array(self, index: int, tensor: torch.Tensor) -> tuple[Array, torch.Tensor]:
+        """The array of the input at an index, of which the dtype never changes, and what it lies over.
+
+        That is the tensor, or the copy that XLA can read.
+        """
         where = tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.device, tensor.is_neg(), tensor.is_conj()
         found = self._known[index].get(where)
-        return self._made(index, tensor, where) if found is None else found
-
-    def _made(self, index: int, tensor: torch.Tensor, where: tuple[Any, ...]) -> Array:
+        if found is not None:
+            return found, tensor
         ready = self._ready(tensor)
+        return self._made(index, ready, where), ready
+
+    def _made(self, index: int, ready: torch.Tensor, where: tuple[Any, ...]) -> Array:
         address = ready.data_ptr()
         if not ready.numel() or address != where[0]:
             return self._read(ready)
