@@ -11,13 +11,9 @@ from __future__ import annotations
 
 import argparse
 import collections
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import torch
 
 import fairlead
@@ -26,15 +22,12 @@ from fairlead._compare._reference import example, with_dynamic
 from fairlead._models import CATALOG
 from fairlead._models._captured import mark, with_dtype
 from fairlead._models._load import load
-from fairlead.backend import API_VERSION, Capabilities, Executable, Options, Probe, Support
 from fairlead.errors import FairleadError
-from fairlead.interpret import run
-from fairlead.ir import DType, Graph, Node
+from fairlead.ir import DType
 from fairlead.registry import registry
 from fairlead_onnx.testing import OpCase, graph_of, op_cases
-from fairlead_tensorrt import Engine, TensorRTOptions
-
-CAPABILITIES = ("8.9", "12.0")
+from fairlead_tensorrt import COMPUTE_CAPABILITIES, Engine
+from fairlead_tensorrt.testing import BuildOnly
 
 VARIANTS: tuple[tuple[str, DType, bool], ...] = (
     ("f32", DType.f32, False),
@@ -43,52 +36,6 @@ VARIANTS: tuple[tuple[str, DType, bool], ...] = (
     ("f16", DType.f16, False),
 )
 """How each model is built: what it is called, its element type, and whether the sizes that may vary are symbols."""
-
-
-@dataclass(frozen=True)
-class Made:
-    """One engine, and how long its builder took."""
-
-    engine: Engine
-    constants: int
-    seconds: float
-
-
-class BuildOnly:
-    """The backend tensorrt, except that devices are not needed: engines are built, and torch computes."""
-
-    name = "tensorrt-build-only"
-    api_version = API_VERSION
-    options_type: type[Options] = TensorRTOptions
-    capabilities: Capabilities = msgspec.structs.replace(fairlead_tensorrt.backend.capabilities, devices=("cpu",))
-
-    def __init__(self) -> None:
-        self.made: list[Made] = []
-
-    def probe(self) -> Probe:
-        return Probe(ok=True, devices=("cpu",), versions=fairlead_tensorrt.backend.probe().versions)
-
-    def supports(self, node: Node, /) -> Support:
-        return fairlead_tensorrt.backend.supports(node)
-
-    def compile(self, graph: Graph, options: Any, constants: Mapping[int, torch.Tensor], /) -> Executable:
-        start = time.perf_counter()
-        engine = fairlead_tensorrt.build(graph, compute_capabilities=CAPABILITIES, constants=constants, options=options)
-        self.made.append(Made(engine, len(constants), time.perf_counter() - start))
-        return _Interpreted(graph)
-
-
-class _Interpreted:
-    """The graph as torch runs it."""
-
-    baked: frozenset[int] = frozenset()
-    fresh_outputs = True
-
-    def __init__(self, graph: Graph) -> None:
-        self._graph = graph
-
-    def __call__(self, inputs: Sequence[Any], /) -> Sequence[Any]:
-        return run(self._graph, list(inputs))
 
 
 def main() -> None:
@@ -159,7 +106,7 @@ def _op_pack(cases: Sequence[OpCase]) -> dict[str, collections.Counter[str]]:
             found["declined"][answer.reason] += 1
             continue
         try:
-            fairlead_tensorrt.build(graph, compute_capabilities=CAPABILITIES)
+            fairlead_tensorrt.build(graph)
         except FairleadError as error:
             found["failed"][f"{case}: {str(error).splitlines()[0]}"] += 1
         else:
@@ -184,10 +131,10 @@ def _page(rows: Sequence[Sequence[str]], ops: Mapping[str, collections.Counter[s
     counts = {name: sum(counter.values()) for name, counter in ops.items()}
     lines = [
         "# TensorRT engines that were built\n",
-        f"`python benchmarks/tensorrt_build.py`: {sdk}, for compute capabilities {' and '.join(CAPABILITIES)}, on a "
-        "machine without a device. This is build-only conformance: **nothing on this page was executed**. What it "
-        "shows is that a graph was lowered, that TensorRT's parser read it, and that its builder made an engine of "
-        "it.\n",
+        f"`python benchmarks/tensorrt_build.py`: {sdk}, for compute capabilities "
+        f"{' and '.join(COMPUTE_CAPABILITIES)}, on a machine without a device. This is the build-only profile: "
+        "**nothing on this page was executed**. What it shows is that a graph was lowered, that TensorRT's parser "
+        "read it, and that its builder made an engine of it.\n",
         "## Models\n",
         "Parts as the backend would get them on a device, each an engine. *Taken*: the share of nodes in them. "
         "*Layers*: steps after fusion, and how many of them read or write each element type, by the builder's own "

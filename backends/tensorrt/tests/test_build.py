@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import fairlead_tensorrt
-from fairlead.backend import Support
+from fairlead.backend import Probe, Support
 from fairlead.errors import CompileError
 from fairlead.ir import DType, Graph, Input, Kind, Node, Output, Role, Symbol, TensorType, Value
 from fairlead_onnx.testing import OpCase, graph_of, op_cases
@@ -87,6 +87,21 @@ def test_the_probe_says_what_is_there_and_what_is_missing() -> None:
     if not torch.cuda.device_count():
         assert not probe.ok
         assert probe.reason.endswith("finds no CUDA device; fairlead_tensorrt.build builds without one")
+
+
+def test_rtx_is_not_ready_on_a_device_that_it_does_not_support(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "NVIDIA H200")
+
+    def probed(*capability: int) -> Probe:
+        monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: capability)
+        return backend.probe()
+
+    assert [probed(*each).ok for each in ((8, 9), (12, 0), (13, 0), (9, 0), (7, 0))] == [True, True, True, False, False]
+    assert probed(9, 0).reason == (
+        f"NVIDIA H200 has compute capability 9.0, on which tensorrt_rtx {backend.probe().versions['tensorrt_rtx']} "
+        "runs nothing: install tensorrt"
+    )
 
 
 SAMPLED = op_cases()[::16]

@@ -6,11 +6,11 @@
 
 from fairlead_tensorrt._account import Layer
 from fairlead_tensorrt._backend import TensorRTBackend
-from fairlead_tensorrt._engine import Engine, build
+from fairlead_tensorrt._engine import COMPUTE_CAPABILITIES, Engine, build
 from fairlead_tensorrt._options import TensorRTOptions
 from fairlead_tensorrt._sdk import Range
 
-__all__ = ["Engine", "Layer", "Range", "TensorRTBackend", "TensorRTOptions", "backend", "build"]
+__all__ = ["COMPUTE_CAPABILITIES", "Engine", "Layer", "Range", "TensorRTBackend", "TensorRTOptions", "backend", "build"]
 
 backend = TensorRTBackend()
 """What the entry point ``tensorrt`` leads to."""

@@ -49,6 +49,11 @@ class TensorRTBackend:
             built = "; fairlead_tensorrt.build builds without one" if "tensorrt_rtx" in versions else ""
             reason = f"torch {torch.__version__} finds no CUDA device{built}"
             return Probe(ok=False, reason=reason, versions=versions)
+        here = torch.cuda.get_device_capability()
+        if not any(sdk_of(name).runs_on(*here) for name in installed()):
+            found = f"{torch.cuda.get_device_name()} has compute capability {here[0]}.{here[1]}"
+            reason = f"{found}, on which tensorrt_rtx {versions['tensorrt_rtx']} runs nothing: install tensorrt"
+            return Probe(ok=False, reason=reason, versions=versions)
         versions |= {
             "torch": torch.__version__,
             "cuda": str(torch.version.cuda),

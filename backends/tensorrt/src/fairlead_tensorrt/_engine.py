@@ -19,7 +19,10 @@ from fairlead_tensorrt._target import TARGET
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["Engine", "build", "build_plan", "model_file"]
+__all__ = ["COMPUTE_CAPABILITIES", "Engine", "build", "build_plan", "model_file"]
+
+COMPUTE_CAPABILITIES = ("8.9", "12.0")
+"""What `build` makes engines for where it is not told."""
 
 
 class Engine(msgspec.Struct, frozen=True):
@@ -53,7 +56,7 @@ class Engine(msgspec.Struct, frozen=True):
 def build(
     graph: Graph,
     *,
-    compute_capabilities: tuple[str, ...] = ("8.9", "12.0"),
+    compute_capabilities: tuple[str, ...] = COMPUTE_CAPABILITIES,
     constants: Mapping[int, torch.Tensor] | None = None,
     options: TensorRTOptions | None = None,
     sizes: Mapping[str, tuple[int, int, int]] | None = None,

@@ -106,6 +106,17 @@ class Sdk:
         """Whether a refittable engine of this release computes what another does."""
         return self.is_rtx or not self.version.startswith(_FORGETS_BIASES)
 
+    def runs_on(self, major: int, minor: int) -> bool:
+        """Whether engines run on a device of this compute capability.
+
+        ``tensorrt_rtx`` builds for others (1.7 does for 9.0), and reads the engine back on those it names and on what
+        comes after the newest alone. ``tensorrt`` says so for itself.
+        """
+        if not self.is_rtx:
+            return True
+        known = [_capability(name) for name in self._trt.ComputeCapability.__members__ if name.startswith("SM")]
+        return (major, minor) in known or (major, minor) > max(known)
+
     def refusal(self, model: bytes) -> str | None:
         """Why the parser does not take an ONNX model, in its own words, or None where it does."""
         with self._turn:
@@ -237,7 +248,7 @@ class Sdk:
         for place, capability in enumerate(capabilities):
             member = known.get(f"SM{capability.replace('.', '')}")
             if member is None:
-                found = ", ".join(f"{n[2:-1]}.{n[-1]}" for n in known if n.startswith("SM"))
+                found = ", ".join("{}.{}".format(*_capability(n)) for n in known if n.startswith("SM"))
                 raise TensorRTError(f"{self.name} {self.version} does not build for {capability}, but for {found}")
             config.set_compute_capability(member, place)
 
@@ -292,6 +303,11 @@ class Loaded:
     def cache(self) -> bytes:
         """What ``tensorrt_rtx`` has compiled for this device while it ran; nothing for ``tensorrt``."""
         return b"" if self._config is None else bytes(self._config.get_runtime_cache().serialize())
+
+
+def _capability(name: str) -> tuple[int, int]:
+    """The numbers of a member such as ``SM120``."""
+    return int(name[2:-1]), int(name[-1])
 
 
 def _journal(trt: Any) -> Any:
