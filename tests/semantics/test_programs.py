@@ -44,6 +44,41 @@ def test_a_call_without_gradients_passes_autograds_wrapper_by(monkeypatch: pytes
     assert between == [False, True, True, True]
 
 
+@pytest.mark.parametrize("before", [False, True])
+@pytest.mark.parametrize("after", [False, True])
+def test_a_program_that_turns_gradients_on_or_off_leaves_them_so(before: bool, after: bool) -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        y = x * 2
+        torch.set_grad_enabled(after)
+        return y
+
+    compiled = fairlead.compile(program, backend="eager")
+
+    def left() -> bool:
+        with torch.set_grad_enabled(before):
+            compiled(torch.ones(3))
+            return torch.is_grad_enabled()
+
+    assert [left(), left()] == [after, after]
+    with fairlead.freeze(compiled):
+        assert left() == after
+
+
+def test_a_size_that_varies_does_so_behind_a_break() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        y = x * 2
+        torch._dynamo.graph_break()
+        return y + 1
+
+    compiled = fairlead.compile(program, backend="eager")
+    with torch.no_grad():
+        for size in (4, 5, 7):
+            x = torch.randn(size, 3)
+            torch._dynamo.mark_dynamic(x, 0)
+            torch.testing.assert_close(compiled(x), program(x))
+    assert len(compiled.fairlead.placement.graphs) == 2
+
+
 def test_a_transformers_model_returns_its_output_object(backend: str) -> None:
     model = _gpt2()
     ids = torch.randint(3, 60, (2, 9))

@@ -118,7 +118,8 @@ def _is_plain(written: Any) -> bool:
 def passes_through() -> bool:
     """Whether the inference graph that is being compiled gives just what AOTAutograd hands out.
 
-    Then its wrapper writes back no input, makes no view anew and wraps nothing. False where that is not known.
+    Then its wrapper writes back no input, makes no view anew, wraps nothing, leaves gradients on or off as they are and
+    has no sizes to tell Dynamo of that vary. False where that is not known.
     """
     metadata: Any = getattr(TracingContext.try_get(), "fw_metadata", None)
     try:
@@ -127,6 +128,8 @@ def passes_through() -> bool:
             or metadata.num_intermediate_bases
             or metadata.is_rng_op_functionalized
             or metadata.tokens
+            or metadata.grad_enabled_mutation is not None
+            or metadata.dynamic_outputs
             or any(o.output_type.name not in _HANDED_OUT for o in metadata.output_info)
             or any(hasattr(each, "attrs") for each in metadata.subclass_inp_meta)
             or any(hasattr(each, "attrs") for each in metadata.subclass_fw_graph_out_meta)
