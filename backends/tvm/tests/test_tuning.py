@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import logging
 import sqlite3
 import threading
@@ -202,20 +203,33 @@ def test_the_file_is_in_the_folder_of_caches(tmp_path: Path, monkeypatch: pytest
     assert (tmp_path / "home" / ".cache" / "fairlead" / "tvm.sqlite").exists()
 
 
-def test_two_write_at_once(database: Path) -> None:
-    found = {f"{who} {n}": Found(Schedule(rows=n), 0.5, n) for who in range(2) for n in range(1, 21)}
+def test_many_write_the_first_at_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    found = {str(who): Found(Schedule(rows=who), 0.5, who) for who in range(1, 9)}
+    for n in range(20):
+        database = Database(tmp_path / f"{n}.sqlite")
+        ready = threading.Barrier(len(found))
 
-    def write(who: int) -> None:
-        for key, each in found.items():
-            if key.startswith(str(who)):
-                Database(database).write(key, each)
+        def write(key: str, database: Database = database, ready: threading.Barrier = ready) -> None:
+            ready.wait()
+            database.write(key, found[key])
+            assert key in database.read(found)
 
-    writers = [threading.Thread(target=write, args=(who,)) for who in range(2)]
-    for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join()
-    assert Database(database).read(found) == found
+        with concurrent.futures.ThreadPoolExecutor(len(found)) as writers:
+            list(writers.map(write, found))
+        assert database.read(found) == found
+    assert not caplog.records
+
+
+def test_a_file_that_another_process_is_about_to_write_is_empty(
+    database: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    database.parent.mkdir()
+    database.touch()
+    found = Found(Schedule(rows=3), 0.5, 3)
+    assert Database(database).read(["a"]) == {}
+    Database(database).write("a", found)
+    assert Database(database).read(["a", "b"]) == {"a": found}
+    assert not caplog.records
 
 
 def test_seconds_below_zero_are_refused() -> None:

@@ -66,7 +66,9 @@ class Database:
         return {}
 
     def _read(self, keys: Iterable[str]) -> dict[str, Found]:
-        with self._opened("ro") as connection:
+        with self._transaction("ro") as connection:
+            if _is_empty(connection):  # another process is about to write the first
+                return {}
             query = "SELECT found FROM schedules WHERE key = ?"
             rows = [(key, connection.execute(query, (key,)).fetchone()) for key in keys]
             return {key: msgspec.json.decode(row[0], type=Found) for key, row in rows if row}
@@ -75,19 +77,20 @@ class Database:
         """Remember what was found, for every process."""
         with self._guarded("written"):
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            with self._opened("rwc") as connection, connection:
-                connection.execute("BEGIN IMMEDIATE")
+            with self._transaction("rwc") as connection:
                 connection.execute(_TABLE)
                 connection.execute(f"PRAGMA application_id = {_OURS}")
                 connection.execute(_WRITE, (key, msgspec.json.encode(found).decode()))
 
     @contextlib.contextmanager
-    def _opened(self, mode: str) -> Iterator[sqlite3.Connection]:
+    def _transaction(self, mode: str) -> Iterator[sqlite3.Connection]:
+        """One state of the file, which is found to be ours or nobody's yet."""
         uri = f"{self._path.absolute().as_uri()}?mode={mode}"
-        with contextlib.closing(sqlite3.connect(uri, timeout=_WAIT, isolation_level=None, uri=True)) as connection:
+        opened = sqlite3.connect(uri, timeout=_WAIT, isolation_level=None, uri=True)
+        with contextlib.closing(opened) as connection, connection:
+            connection.execute("BEGIN" if mode == "ro" else "BEGIN IMMEDIATE")
             (number,) = connection.execute("PRAGMA application_id").fetchone()
-            (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            if number != _OURS and (tables or mode == "ro"):
+            if number != _OURS and not _is_empty(connection):
                 raise _ForeignError("it is a database of another program")
             yield connection
 
@@ -97,6 +100,11 @@ class Database:
             yield
         except (sqlite3.Error, OSError, msgspec.DecodeError, _ForeignError) as error:
             _warn(str(self._path), what, f"{type(error).__name__.lstrip('_')}: {error}")
+
+
+def _is_empty(connection: sqlite3.Connection) -> bool:
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    return not tables
 
 
 def _caches() -> Path:
