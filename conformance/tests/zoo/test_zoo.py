@@ -54,5 +54,14 @@ def test_what_one_check_is_for_no_other_finds(fault: Fault) -> None:
     assert found == {fault.sole}
 
 
+def test_memory_that_is_kept_is_seen_where_much_was_freed() -> None:
+    fault = next(fault for fault in ZOO if fault.name == "its_memory_grows")
+    freed = [bytearray(500_000) for _ in range(1000)]
+    above = bytearray(500_000)  # so that the system does not get the others back
+    del freed
+    assert {r.check for r in results(fault, fault.level, most=6, seconds=20) if r.status.failed} == {"resident-memory"}
+    assert above
+
+
 def test_every_fault_has_cases() -> None:
     assert [fault.name for fault in ZOO if not aimed(fault.aims, fault.level)] == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import copy
+import ctypes
 import gc
 import weakref
 from collections.abc import Callable, Sequence
@@ -263,8 +264,14 @@ def _tensors() -> int:
 
 
 def _held(device: str) -> int:
-    """Bytes that the process has, of the machine's memory and of the device's."""
+    """Bytes that the process has, of the machine's memory and of the device's.
+
+    What was freed before goes back to the system first, or what is kept from now on would fill that, unseen.
+    """
     gc.collect()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc's
+    if trim is not None:
+        trim(0)
     return int(psutil.Process().memory_info().rss) + memory_held(device)
 
 
