@@ -294,6 +294,24 @@ def test_collectives_keep_the_order_of_the_program_although_a_later_one_is_ready
     assert [n.result.id for p in parts for n in p.graph.nodes if n.op.startswith("_c10d")] == [2, 3]
 
 
+def test_views_of_inputs_are_made_in_the_part_that_reads_them() -> None:
+    x, w = Value(0, f32(2, 3)), Value(1, f32(4, 3))
+    t = Value(2, f32(3, 4))
+    u, y, z = (Value(k, f32(*size)) for k, size in ((3, (1, 3, 4)), (4, (2, 3)), (5, (2, 4))))
+    nodes = (
+        Node("aten.permute.default", (w, (1, 0)), (t,)),
+        Node("aten.unsqueeze.default", (t, 0), (u,)),
+        Node("aten.neg.default", (x,), (y,)),
+        Node("aten.mm.default", (y, t), (z,)),
+    )
+    graph = verify(Graph("g", Kind.backward, (Input(x), Input(w)), nodes, (Output(z), Output(u))))
+    (first, inside), (second, outside) = [
+        (p.backend, [n.op for n in p.graph.nodes]) for p in split(graph, ["a", "a", "eager", "a"], "a")
+    ]
+    assert (first, inside) == ("eager", ["aten.neg.default"])
+    assert (second, outside) == ("a", ["aten.permute.default", "aten.unsqueeze.default", "aten.mm.default"])
+
+
 def test_communication_that_a_backend_does_not_have_is_torchs_and_not_declined() -> None:
     x = Value(0, f32(2))
     graph = Graph("g", Kind.inference, (Input(x),), (reduced(1, x),), (Output(Value(1, f32(2))),))
@@ -394,6 +412,7 @@ OPS = {
     "aten.exp.default": 1,
     "aten.add.Tensor": 2,
     "aten.mul.Tensor": 2,
+    "aten.view.default": 1,
     "nn.bernoulli.default": 0,
 }
 
@@ -408,6 +427,8 @@ def programs(draw: st.DrawFn) -> tuple[Graph, list[str]]:
         op = draw(st.sampled_from(sorted(OPS)))
         operands = [draw(st.sampled_from(values)) for _ in range(OPS[op])]
         args: tuple[Any, ...] = (*operands, 1) if op == "aten.add.Tensor" else tuple(operands)
+        if op == "aten.view.default":
+            args = (*operands, (DimExpr("n"), 2))
         if op == "nn.bernoulli.default":
             args = ((DimExpr("n"), 2), 0.5, Token("dtype", "f32"), Token("device", "cpu"))
         values.append(Value(i + 2, type_))

@@ -163,6 +163,19 @@ def test_a_backend_that_raises_on_the_third_call(caplog: pytest.LogCaptureFixtur
     assert "faulty failed while running: OSError: device lost" in graph.parts[0].note
 
 
+def test_a_call_that_fails_has_written_nothing() -> None:
+    registry.register(Faulty(on_run=lambda call, results: results if call < 2 else _raise(ValueError("out of order"))))
+    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8))
+    x = torch.randn(6, 4)
+    strict = fairlead.compile(model, backend="faulty", fallback=())
+    strict(x)
+    state = {name: value.clone() for name, value in model.state_dict().items()}
+    with pytest.raises(RunError, match="out of order"):
+        strict(x)
+    for name, value in model.state_dict().items():
+        assert torch.equal(value, state[name]), name
+
+
 def test_a_part_that_has_communicated_is_not_run_again() -> None:
     dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     registry.register(Faulty(on_run=lambda call, out: _raise(OSError("device lost"))))

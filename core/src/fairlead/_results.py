@@ -11,14 +11,15 @@ import torch.utils.dlpack
 from fairlead._torch_types import TORCH_DTYPES
 from fairlead.errors import ResultError
 from fairlead.interpret import restride
-from fairlead.ir import DimExpr, Graph, Role, TensorType, Type, Value, dims, row_major
+from fairlead.ir import DimExpr, Graph, Output, Role, TensorType, Type, Value, dims, row_major
 from fairlead.partition import Part
 
 
 class Outputs:
     """The outputs of a graph out of the registers that hold its values, with the strides that ``types`` give.
 
-    What is saved for a backward, which no user sees, has the strides that it was computed with.
+    What is saved for a backward, and what is copied into an input, no user sees: it has the strides that it was
+    computed with.
     """
 
     def __init__(self, graph: Graph, types: Sequence[Type | None]) -> None:
@@ -40,7 +41,7 @@ class Outputs:
             picks.append(registers[value.id] if isinstance(value, Value) else 0)
             if not isinstance(value, Value):
                 others.append((k, dims.evaluator(value.expr) if isinstance(value, DimExpr) else value))
-            elif isinstance(type_, TensorType) and value.id not in inputs and output.role is not Role.saved:
+            elif isinstance(type_, TensorType) and value.id not in inputs and not self._is_unseen(output, type_):
                 strides = type_.strides if type_.strides is not None else row_major(type_.shape)
                 if all(isinstance(s, int) for s in strides):
                     fixed.append((k, tuple(int(s) for s in strides)))
@@ -48,6 +49,12 @@ class Outputs:
                     evaluated.append((k, tuple(map(dims.evaluator, strides))))
         self._picks, self._fixed = tuple(picks), tuple(fixed)
         self._evaluated, self._others = tuple(evaluated), tuple(others)
+
+    def _is_unseen(self, output: Output, type_: TensorType) -> bool:
+        """Whether no user sees the tensor itself; an input that gets other sizes or strides has those of the tensor."""
+        if output.target is not None:
+            return self._graph.inputs[output.target].value.type == type_
+        return output.role is Role.saved
 
     def __call__(self, registers: Sequence[Any]) -> list[Any]:
         outputs = [registers[i] for i in self._picks]

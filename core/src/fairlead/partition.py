@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
@@ -19,7 +19,7 @@ from fairlead.ir import (
     TensorType,
     Value,
 )
-from fairlead.passes import communicates, draws, shown_views
+from fairlead.passes import communicates, draws, is_view, shown_views
 from fairlead.placement import NodePlacement, Why
 
 __all__ = ["DRAWS", "NO_RANDOM_NUMBERS", "Assignment", "Part", "assign", "split", "subgraph", "verdict"]
@@ -38,6 +38,8 @@ _LEAST_NODES = 4
 _MOST_ORDERS = 24
 
 _Waiting: TypeAlias = "list[tuple[Node, str]]"
+
+_Groups: TypeAlias = "list[tuple[str, list[Node]]]"
 
 
 class Assignment(msgspec.Struct, frozen=True):
@@ -190,21 +192,21 @@ def split(graph: Graph, backends: Sequence[str], first: str) -> tuple[Part, ...]
 
     Alternates between backends, each time with every node of that backend that is ready, in program order; begins
     with the backend that leads to the fewest Parts. Random numbers are drawn in the order of the program, whoever
-    draws them, and so do processes communicate.
+    draws them, and so do processes communicate. Views of inputs are made where they are read.
     """
     names = sorted(set(backends), key=lambda name: (name == first, name))  # in doubt what others compute comes first
     orders = itertools.islice(itertools.permutations(names), _MOST_ORDERS)
     candidates = [_merged(_groups(graph, backends, order), first) for order in orders]
-    groups = min(candidates, key=len)
+    groups = min((_merged(_views_late(graph, groups), first) for groups in candidates), key=len)
     return tuple(
         Part(name, subgraph(graph, nodes, f"{graph.name}_{index}")) for index, (name, nodes) in enumerate(groups)
     )
 
 
-def _groups(graph: Graph, backends: Sequence[str], order: Sequence[str]) -> list[tuple[str, list[Node]]]:
+def _groups(graph: Graph, backends: Sequence[str], order: Sequence[str]) -> _Groups:
     known = {i.value.id for i in graph.inputs}
     waiting = list(zip(graph.nodes, backends, strict=True))
-    groups: list[tuple[str, list[Node]]] = []
+    groups: _Groups = []
     while waiting:
         for name in order:
             taken, waiting = _ready(waiting, name, known)
@@ -232,6 +234,36 @@ def _ready(waiting: _Waiting, name: str, known: set[int]) -> tuple[list[Node], _
     return taken, left
 
 
+def _views_late(graph: Graph, groups: _Groups) -> _Groups:
+    """The groups, with views of inputs in the last group that may make them and comes no later than what reads them.
+
+    The transposes of weights in a backward are ready before anything else is, and would be results of a Part of their
+    own, which are copies. A view computes nothing: besides its own backend, `DRAWS` may make it.
+    """
+    known = {i.value.id for i in graph.inputs}
+    returned = {v.id for v in graph.output_values()}
+    place = {id(node): k for k, (_, nodes) in enumerate(groups) for node in nodes}
+    readers: dict[int, list[Node]] = defaultdict(list)
+    views: list[Node] = []
+    for node in graph.nodes:
+        for value in node.operands():
+            readers[value.id].append(node)
+        if is_view(node.op) and all(v.id in known for v in node.operands()):
+            known.update(r.id for r in node.results if r is not None)
+            views.append(node)
+    for node in reversed(views):
+        results = {r.id for r in node.results if r is not None}
+        read = [place[id(reader)] for result in results for reader in readers[result]]
+        if read and results.isdisjoint(returned):
+            own = place[id(node)]
+            makers = {groups[own][0], DRAWS}
+            place[id(node)] = max(k for k in range(own, min(read) + 1) if groups[k][0] in makers)
+    moved: list[list[Node]] = [[] for _ in groups]
+    for node in graph.nodes:
+        moved[place[id(node)]].append(node)
+    return [(name, nodes) for (name, _), nodes in zip(groups, moved, strict=True) if nodes]
+
+
 def _ordered_kinds(node: Node) -> set[str]:
     """Of which kinds a node is that keep their order among themselves."""
     return {kind for kind, is_one in (("draw", draws), ("collective", communicates)) if is_one(node)}
@@ -241,9 +273,9 @@ def _worth_compiling(name: str, nodes: list[Node], first: str) -> str:
     return DRAWS if name != first and len(nodes) < _LEAST_NODES else name
 
 
-def _merged(groups: list[tuple[str, list[Node]]], first: str) -> list[tuple[str, list[Node]]]:
+def _merged(groups: _Groups, first: str) -> _Groups:
     """The groups with neighbours of one backend as one, and those that are too small to fuse run by `DRAWS`."""
-    merged: list[tuple[str, list[Node]]] = []
+    merged: _Groups = []
     for owner, nodes in groups:
         name = _worth_compiling(owner, nodes, first)
         if merged and merged[-1][0] == name:

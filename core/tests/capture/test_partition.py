@@ -97,3 +97,22 @@ def test_what_is_cheap_is_computed_anew_where_that_is_asked_for(program: Compile
         grads.append(w.grad)
     assert saved == [3, 1]
     torch.testing.assert_close(*grads)
+
+
+@pytest.mark.parametrize(
+    ("affine", "training", "reads"), [(True, True, False), (False, True, True), (True, False, True)]
+)
+def test_running_statistics_are_saved_for_backwards_that_read_them(
+    program: Compile, affine: bool, training: bool, reads: bool
+) -> None:
+    model = nn.BatchNorm2d(3, affine=affine).train(training)
+    x = torch.randn(2, 3, 4, 4, requires_grad=True)
+    run = program(model)
+    run(x).sin().sum().backward()
+    forward, backward = run.graphs
+    of_forward = [o.value for o in forward.outputs if o.role is Role.mutation]
+    assert len(of_forward) == (3 if training else 0)
+    saved = [o.value for o in forward.outputs if o.role is Role.saved]
+    names = set(inputs(backward))
+    read = "running_mean" in names or any(value in of_forward for value in saved)
+    assert read is reads

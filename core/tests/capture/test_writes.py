@@ -1,10 +1,11 @@
-"""Inputs that are written on an accelerator at once: here the CPU is one."""
+"""What a program writes to its inputs is written after it, at once."""
 
 from __future__ import annotations
 
 import copy
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 import torch
@@ -25,7 +26,6 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         counts.append(len(targets))
         torch._foreach_copy_(list(targets), list(sources))
 
-    monkeypatch.setattr(_writes, "_DEVICE", "cpu")
     monkeypatch.setattr(_writes, "overwrite", overwrite)
     return counts
 
@@ -72,7 +72,7 @@ def test_inputs_may_be_written_to_each_other(written: list[int]) -> None:
     assert written == [6]
 
 
-def test_weights_are_left_to_torch(written: list[int]) -> None:
+def test_weights_are_written_too(written: list[int]) -> None:
     weights = [nn.Parameter(torch.ones(3)) for _ in range(6)]
 
     @torch.no_grad()
@@ -81,6 +81,44 @@ def test_weights_are_left_to_torch(written: list[int]) -> None:
             weight.mul_(2)
         return weights[0].sum()
 
-    fairlead.compile(doubled, backend="eager")()
-    assert not written
-    assert all(torch.equal(weight, torch.full((3,), 2.0)) for weight in weights)
+    assert float(fairlead.compile(doubled, backend="eager")()) == 6
+    assert written == [6]
+    assert all(torch.equal(weight, torch.full((3,), 2.0)) and weight.is_leaf for weight in weights)
+
+
+def test_autograd_sees_writes_that_are_not_hidden_from_it() -> None:
+    graph = torch.fx.Graph()
+    x, y = graph.placeholder("x"), graph.placeholder("y")
+    for target, number in ((y, 2), (x, 3)):
+        graph.call_function(torch.ops.aten.copy_.default, (target, graph.call_function(torch.neg, (target,))))
+        graph.call_function(torch.mul, (target, number))
+    graph.output((x,))
+    writes = _writes.taken_out(torch.fx.GraphModule({}, graph))
+    assert writes.targets == (1, 0)
+    tensors = [torch.ones(2), torch.ones(2)]
+    (given,) = writes.around(lambda args: list(writes.gm(*args)), hidden={1})(list(tensors))
+    assert given is tensors[0]
+    assert [t.tolist() for t in tensors] == [[-1.0, -1.0]] * 2
+    assert [t._version for t in tensors] == [1, 0]
+
+
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated")
+def test_what_a_backward_writes_is_left_to_torch() -> None:
+    class Counting(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor, count: Tensor) -> Tensor:
+            ctx.save_for_backward(count)
+            return x.sin()
+
+        @staticmethod
+        def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+            (count,) = ctx.saved_tensors
+            count.add_(1)
+            return grad * 2, None
+
+    x, count = torch.ones(3, requires_grad=True), torch.zeros(())
+    run = fairlead.compile(lambda x, count: Counting.apply(x, count), backend="eager")
+    for _ in range(2):
+        run(x, count).sum().backward()
+    assert float(count) == 2
+    assert torch.equal(x.grad, torch.full((3,), 4.0))

@@ -23,6 +23,7 @@ from fairlead.ir import DType, Graph, Node, Role, ScalarType, TensorType, Value,
 from fairlead_inductor._exact import exact
 from fairlead_inductor._layouts import Layouts, row_major_gradients, saving_freely
 from fairlead_inductor._trees import Aligned, Kept, admit_thread, compiler_on_cuda, records
+from fairlead_inductor._unwrapped import Unwrapped
 
 if TYPE_CHECKING:
     from fairlead_inductor._backend import InductorOptions
@@ -157,8 +158,9 @@ class InductorExecutable:
         module = row_major_gradients(exact(to_fx(self._graph)), self._graph)
         module = _taking_sizes(module, len(self._sizes))
         fakes += [symbols[self._graph.symbols[k].name] for k in self._sizes]
-        function = compile_fx(module, fakes, inner_compile=inner, config_patches=self._config)
-        return cast("Callable[..., Any]", function), env, list(symbols.values())
+        unwrapped = Unwrapped(inner, len(fakes), len(self._graph.outputs))
+        function = compile_fx(module, fakes, inner_compile=unwrapped, config_patches=self._config)
+        return unwrapped.function(cast("Callable[..., Any]", function)), env, list(symbols.values())
 
     def _fake(self, mode: FakeTensorMode, place: int, symbols: Mapping[str, Any]) -> Any:
         item = self._graph.inputs[place]

@@ -22,7 +22,7 @@ from fairlead._capture._subclasses import gradient_places, pieces
 from fairlead._capture._torch import InputSource, Tracing, autocasts, input_sources
 from fairlead._capture._types import Uncapturable
 from fairlead._capture._whole_step import WholeStep
-from fairlead._capture._writes import writing
+from fairlead._capture._writes import taken_out
 from fairlead._stages import Stage
 from fairlead.ir import Graph, Kind, Output, Role, Value
 
@@ -126,18 +126,24 @@ class _Capture:
         self._given: tuple[int, ...] = ()
 
     def inference(self, gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[[list[Any]], Any]:
-        return self._compile(bypass(gm), Kind.inference, self._given_roles(inputs))
+        writes = taken_out(gm)
+        run = self._compile(bypass(writes.gm), Kind.inference, self._given_roles(inputs), written=writes.targets)
+        return writes.around(run, _torch.hidden_writes())
 
     def forward(self, gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[[list[Any]], Any]:
         roles = self._given_roles(inputs)
         self._saved_roles = dict(zip(_placeholders(gm), roles, strict=False))
-        around = bypass(gm)
+        writes = taken_out(gm)
+        around = bypass(writes.gm)
         self._given = around.inputs
         if not roles:
             self._counts = (1,) * len(inputs)
-        return self._compile(around, Kind.forward, roles)
+        run = self._compile(around, Kind.forward, roles, written=writes.targets)
+        return writes.around(run, _torch.hidden_writes())
 
     def backward(self, gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[[list[Any]], Any]:
+        if taken_out(gm).targets:
+            return self._sink.uncapturable(gm, Kind.backward, "a write to an input in a backward")
         gradients: Any = gm.graph.output_node().args[0]
         places = gradient_places(tuple(gradients), self._counts)
         around = bypass(gm, None if places is None else [places[i] for i in self._given])
@@ -169,13 +175,15 @@ class _Capture:
         roles: Sequence[tuple[Role, str]],
         twins: Mapping[int, int] = {},
         forward: Sequence[int] = (),
+        written: tuple[int, ...] = (),
     ) -> Callable[[list[Any]], Any]:
         gm = around.gm
-        plain = _torch.plain_writes() if around.is_identity else frozenset[int]()
         try:
             with _hook_calls.stage(Stage.capture, str(kind)):
                 read = graph_of(gm, str(kind), kind, [roles[i] for i in around.inputs] if roles else ())
-                graph = correct_types(msgspec.structs.replace(read.graph, outputs=_with_roles(read.graph, around)))
+                graph = correct_types(
+                    msgspec.structs.replace(read.graph, outputs=_with_roles(read.graph, around, written))
+                )
                 fit = arranged(graph, twins, forward)
         except Uncapturable as reason:
             return around.around(self._sink.uncapturable(gm, kind, str(reason)))
@@ -184,11 +192,12 @@ class _Capture:
         versioned = self._versioned if roles else frozenset()
         moved = frozenset(new for new, old in enumerate(fit.inputs) if around.inputs[old] in versioned)
         constants = dict(zip(range(len(fit.inputs), len(fit.graph.inputs)), read.constants.values(), strict=True))
-        direct = kind is Kind.inference and roles and _passes_through(around) and not may_be_lazy(gm, graph)
+        plain = kind is Kind.inference and roles and not written
+        direct = plain and _passes_through(around) and not may_be_lazy(gm, graph)
         captured = Captured(fit.graph, fit.canonical, constants, moved, fit if direct else None, self._is_step)
         run = self._sink.graph(captured)
         run = resolving(run if fit.is_identity else _fitted(run, fit), gm, graph)
-        return around.around(run if kind is Kind.backward else writing(run, graph, plain))
+        return around.around(run)
 
 
 def _placeholders(gm: torch.fx.GraphModule) -> list[str]:
@@ -223,14 +232,17 @@ def _passes_through(around: Bypass) -> bool:
     return around.is_identity and _torch.passes_through()
 
 
-def _with_roles(graph: Graph, around: Bypass) -> tuple[Output, ...]:
-    """The outputs with their roles: mutated inputs first, then what the user gets, then what the backward needs."""
+def _with_roles(graph: Graph, around: Bypass, written: tuple[int, ...]) -> tuple[Output, ...]:
+    """The outputs with their roles: mutated inputs first, then what the user gets, then what the backward needs.
+
+    ``written`` are the inputs to which the first of them belong that AOTAutograd does not know of.
+    """
     if graph.kind is Kind.backward:
         return tuple(Output(o.value, Role.gradient) for o in graph.outputs)
     known = _torch.mutations()
     if known is None:
         return graph.outputs
-    known = around.mutations(known)
+    known = around.mutations(known._replace(targets=(*written, *known.targets)))
     outputs: list[Output] = []
     for index, output in enumerate(graph.outputs):
         user = index - len(known.targets)

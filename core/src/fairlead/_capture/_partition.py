@@ -34,9 +34,20 @@ _VIEWS = frozenset(
 )
 """Ops whose result shows all elements of what it is a view of: saving that takes no more memory."""
 
+_NORMS: dict[Any, tuple[int, int | None]] = {
+    _aten.native_batch_norm_backward.default: (2, 7),
+    _aten.batch_norm_backward.default: (2, 7),
+    _aten.cudnn_batch_norm_backward.default: (2, None),
+}
+"""Where backwards of batch norms take the weight, and whether they train; their running statistics follow the weight.
+
+They read those in evaluation alone. One without a weight tells by them which dtype its other statistics have.
+"""
+
 
 def partition(joint: GraphModule, inputs: Sequence[Any], *, num_fwd_outputs: int, **how: Any) -> tuple[Any, Any]:
     """AOTAutograd's ``partition_fn``: all that the backward reads is saved. Changes ``joint`` in place."""
+    _forget_running_statistics(joint.graph)
     _copy_views(joint.graph, num_fwd_outputs)
     joint.recompile()
     return default_partition(joint, inputs, num_fwd_outputs=num_fwd_outputs, **how)
@@ -47,12 +58,25 @@ def recomputing(joint: GraphModule, inputs: Sequence[Any], *, num_fwd_outputs: i
 
     Changes ``joint`` in place. That rule never computes a ``detach`` anew, which is the value itself here.
     """
+    _forget_running_statistics(joint.graph)
     for op in (_aten.alias.default, _aten.detach.default):
         for node in joint.graph.find_nodes(op="call_function", target=op):
             node.replace_all_uses_with(node.args[0], delete_user_cb=lambda user: user.op != "output")
     config: Any = torch._functorch.config
     with config.patch(recompute_views=True):
         return min_cut_rematerialization_partition(joint, inputs, num_fwd_outputs=num_fwd_outputs, **how)
+
+
+def _forget_running_statistics(graph: Graph) -> None:
+    """Take from batch norms' backwards the running statistics that they do not read, or they would be saved for them.
+
+    AOTAutograd passes what the forward made of them, a tensor each.
+    """
+    for op, (weight, training) in _NORMS.items():
+        for node in graph.find_nodes(op="call_function", target=op):
+            if node.args[weight] is not None and (training is None or node.args[training] is True):
+                node.update_arg(weight + 1, None)
+                node.update_arg(weight + 2, None)
 
 
 def _copy_views(graph: Graph, count: int) -> None:

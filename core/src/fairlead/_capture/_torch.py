@@ -54,9 +54,10 @@ def aot_compile(
 ) -> Callable[..., Any]:
     """Run AOTAutograd over a Dynamo graph.
 
-    The three compilers get functional ATen graphs and return boxed callables. With ``recompute``, what the forward
-    saves is torch's choice for compilers that fuse. Where a checkpoint draws again what it drew before, the state of
-    the generator is a tensor, and not, as CUDA has it by default, a generator that is passed to the graph.
+    The three compilers get ATen graphs and return boxed callables. A graph is functional, but for what it writes to its
+    inputs at the end. With ``recompute``, what the forward saves is torch's choice for compilers that fuse. Where a
+    checkpoint draws again what it drew before, the state of the generator is a tensor, and not, as CUDA has it by
+    default, a generator that is passed to the graph.
     """
     with _states_as_tensors():
         return aot_autograd(
@@ -65,6 +66,7 @@ def aot_compile(
             inference_compiler=inference,
             decompositions=table(),
             partition_fn=recomputing if recompute else partition,
+            keep_inference_input_mutations=True,
         )(gm, list(inputs))
 
 
@@ -94,25 +96,11 @@ def mutations() -> Mutations | None:
     return Mutations(targets, aliases)
 
 
-def plain_writes() -> frozenset[int]:
-    """The inputs of the graph that is being compiled of which AOTAutograd writes the elements after each call, no more.
-
-    Autograd sees the writes and has no part in them. None where that is not known.
-    """
+def hidden_writes() -> frozenset[int]:
+    """The inputs of the graph that is being compiled that are written behind autograd's back, as through ``x.data``."""
     metadata: Any = getattr(TracingContext.try_get(), "fw_metadata", None)
-    try:
-        return frozenset(i for i in metadata.mutated_inp_runtime_indices if _is_plain(metadata.input_info[i]))
-    except AttributeError:
-        return frozenset()
-
-
-def _is_plain(written: Any) -> bool:
-    return written.mutates_data and not (
-        written.mutates_metadata
-        or written.mutates_storage_metadata
-        or written.mutations_hidden_from_autograd
-        or written.requires_grad
-    )
+    written = enumerate(getattr(metadata, "input_info", ()))
+    return frozenset(i for i, info in written if getattr(info, "mutations_hidden_from_autograd", False))
 
 
 def passes_through() -> bool:

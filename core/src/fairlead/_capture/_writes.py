@@ -1,49 +1,63 @@
-"""Inputs that a program writes on an accelerator, all of them at once and not one by one, as AOTAutograd does."""
+"""What a program writes to its inputs: computed by a functional graph, and written when all of it is there.
+
+AOTAutograd leaves such writes at the end of the graphs that it makes. Taken out of them they are the first results of a
+graph that writes nothing, so that a call that fails has changed nothing.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Any
+from typing import Any, NamedTuple
+
+import torch
+from torch.fx import Graph, GraphModule, Node
 
 from fairlead.interpret import overwrite
-from fairlead.ir import Graph, Role, Value
 
-__all__ = ["writing"]
+__all__ = ["Writes", "taken_out"]
 
-_FEW = 4
-"""Up to so many writes are as quick one by one."""
-
-_DEVICE = "cuda"
-"""Where one kernel writes many tensors."""
+_copy = torch.ops.aten.copy_.default
 
 
-def writing(run: Callable[[list[Any]], Any], graph: Graph, plain: Collection[int]) -> Callable[[list[Any]], Any]:
-    """The callable, which writes the inputs of ``graph`` at ``plain`` itself where there are many on an accelerator.
+class Writes(NamedTuple):
+    """A graph without its writes to inputs, and the indices of the inputs to which its first outputs belong."""
 
-    AOTAutograd then finds each of them where it would write it, and has nothing to copy. It counts the write.
-    """
-    places = _places(graph, plain)
-    if len(places) <= _FEW:
-        return run
+    gm: GraphModule
+    targets: tuple[int, ...]
 
-    def written(args: list[Any]) -> Any:
-        targets = [args[index].detach() for index in places.values()]
-        results = list(run(args))
-        overwrite(targets, [results[place] for place in places])
-        for place, target in zip(places, targets, strict=True):
-            results[place] = target
-        return results
+    def around(self, run: Callable[[list[Any]], Any], hidden: Collection[int]) -> Callable[[list[Any]], Any]:
+        """The callable with the writes after it. Autograd is not told of those to the inputs that are ``hidden``."""
+        targets = self.targets
+        if not targets:
+            return run
+        out_of_sight = [place for place, index in enumerate(targets) if index in hidden]
 
-    written._boxed_call = True  # type: ignore[attr-defined]
-    return written
+        def written(args: list[Any]) -> Any:
+            given = [args[index] for index in targets]
+            results = run(args)
+            for place in out_of_sight:
+                given[place] = given[place].data
+            overwrite(given, results[: len(given)])
+            return results[len(given) :]
+
+        written._boxed_call = True  # type: ignore[attr-defined]
+        return written
 
 
-def _places(graph: Graph, plain: Collection[int]) -> dict[int, int]:
-    """For each output that is written to an input there, which."""
-    found: dict[int, int] = {}
-    for place, output in enumerate(graph.outputs):
-        if output.role is not Role.mutation or output.target is None or not isinstance(output.value, Value):
-            continue
-        if output.target in plain and output.value.tensor.device.startswith(_DEVICE):
-            found[place] = output.target
-    return found
+def taken_out(gm: GraphModule) -> Writes:
+    """The graph with what it writes to its inputs for its first outputs; the same where it writes to none."""
+    inputs = {node: index for index, node in enumerate(n for n in gm.graph.nodes if n.op == "placeholder")}
+    writes = {n: n.args for n in gm.graph.find_nodes(op="call_function", target=_copy) if n.args[0] in inputs}
+    if not writes:
+        return Writes(gm, ())
+    graph = Graph()
+    copies: dict[Node, Node] = {}
+    for node in gm.graph.nodes:
+        if node in writes:
+            copies[node] = copies[writes[node][1]]
+        elif node.op != "output":
+            copies[node] = graph.node_copy(node, copies.__getitem__)
+    outputs: Any = gm.graph.output_node().args[0]
+    values = (*(source for _, source in writes.values()), *outputs)
+    graph.output(tuple(copies[v] if isinstance(v, Node) else v for v in values))
+    return Writes(GraphModule(gm, graph), tuple(inputs[target] for target, _ in writes.values()))

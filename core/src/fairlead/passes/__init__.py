@@ -9,7 +9,7 @@ from fairlead.passes._decompose import DECOMPOSABLE, decompose
 from fairlead.passes._fold import Evaluate, Folded, fold_constants, fold_tensors
 from fairlead.passes._hoist import Hoisted, hoist
 from fairlead.passes._layout import RowMajor, row_major_inputs
-from fairlead.passes._memory import layout_sensitive, shown_views, view_overwritten_inputs
+from fairlead.passes._memory import is_view, layout_sensitive, shown_views, view_overwritten_inputs
 from fairlead.passes._random import draws, draws_random_numbers, split_dropout
 from fairlead.passes._rewrite import Emitter, Replacement, Rule, by_op, rewrite, substitute
 from fairlead.passes._training import trains_convolutions
@@ -35,6 +35,7 @@ __all__ = [
     "fold_tensors",
     "hoist",
     "is_collective",
+    "is_view",
     "layout_sensitive",
     "recognize_composites",
     "remove_dead_nodes",
