@@ -32,7 +32,7 @@ import transformers
 from tables import write_results
 
 BATCH = 8
-TURNS = 5
+TURNS = 9
 RIGHT = 8.0
 """How many times eager's own error a row's may be."""
 
@@ -40,6 +40,7 @@ RIVALS = {
     "cudagraphs": "torch cudagraphs",
     "inductor": "torch inductor",
     "inductor, reduce-overhead": "torch inductor, reduce-overhead",
+    "inductor, reduce-overhead, lent": "torch inductor, reduce-overhead",
     "openxla": "torch inductor",
 }
 """Beside what each of Fairlead's rows is held, besides eager."""
@@ -250,6 +251,9 @@ COMPILERS: dict[str, Callable[[Any], Any]] = {
     "inductor": lambda f: _fairlead(f, "inductor"),
     "torch inductor, reduce-overhead": lambda f: torch.compile(f, mode="reduce-overhead", fullgraph=True),
     "inductor, reduce-overhead": lambda f: _fairlead(f, "inductor", mode="reduce-overhead"),
+    "inductor, reduce-overhead, lent": lambda f: _fairlead(
+        f, "inductor", mode="reduce-overhead", options={"lend_results": True}
+    ),
     "openxla": lambda f: _fairlead(f, "openxla"),
 }
 """How each row is made of a function; those without "torch" are Fairlead's."""

@@ -342,6 +342,18 @@ def test_a_part_knows_which_results_are_but_written_to_its_inputs() -> None:
     assert [o.role for o in first.graph.outputs] == [Role.mutation, Role.intermediate]  # another Part reads the second
 
 
+def test_what_another_part_reads_may_not_be_written_early() -> None:
+    total = Input(Value(0, f32(2)), Role.buffer, "total")
+    more, before = Value(1, f32(2)), Value(2, f32(2))
+    nodes = (Node("aten.add.Tensor", (total.value, 1, 1), (more,)), Node("aten.exp.default", (total.value,), (before,)))
+    outputs = (Output(more, Role.mutation, target=0), Output(before))
+    graph = verify(Graph("g", Kind.inference, (total,), nodes, outputs))
+    (whole,) = split(graph, ("a", "a"), "a")
+    assert [o.role for o in whole.graph.outputs] == [Role.mutation, Role.intermediate]
+    parts = split(graph, ("a", "eager"), "a")
+    assert [o.role for part in parts for o in part.graph.outputs] == [Role.intermediate] * 2
+
+
 def test_a_part_has_inputs_and_outputs_of_its_own() -> None:
     x, w = Input(Value(0, f32("b", 2)), Role.user, "x"), Input(Value(1, f32(2)), Role.parameter, "w")
     h, y, z = (Value(i, f32("b", 2)) for i in (2, 3, 4))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 from typing import Any
 
@@ -71,6 +72,46 @@ def test_recordings_learn(module: Any) -> None:
         x = torch.randn(8, 16, device="cuda")
         compiled(x).square().sum().backward()
         assert_gradients_are_eagers(module, x)
+
+
+def lending(module: Any) -> Any:
+    options = {"lend_results": True}
+    return fairlead.compile(module, backend="inductor", mode="reduce-overhead", options=options, fallback=())
+
+
+def test_lent_gradients_lie_where_those_of_the_last_step_lay(module: Any) -> None:
+    compiled = lending(module)
+    places = []
+    for _ in range(6):
+        x = torch.randn(8, 16, device="cuda")
+        compiled(x).square().sum().backward()
+        places.append(tuple(p.grad.data_ptr() for p in module.parameters()))
+        assert_gradients_are_eagers(module, x)
+    assert places[-1] == places[-2]
+
+
+def test_lent_results_that_are_read_too_late_are_an_error(module: Any) -> None:
+    compiled = lending(module)
+    x = torch.randn(8, 16, device="cuda")
+    with torch.no_grad():
+        results = [compiled(x) for _ in range(5)]
+        torch.testing.assert_close(results[-1], module(x), rtol=1e-3, atol=1e-3)
+        with pytest.raises(RuntimeError, match="overwritten"):
+            results[-2].sum()
+
+
+def test_statistics_are_written_within_recordings() -> None:
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU()).cuda()
+    twin = copy.deepcopy(model)
+    compiled = recorded(model)
+    for _ in range(5):
+        x = torch.randn(4, 3, 8, 8, device="cuda")
+        compiled(x).sum().backward()
+        twin(x)
+    for (name, mine), theirs in zip(model.named_buffers(), twin.buffers(), strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-3, atol=1e-3, msg=name)
 
 
 @pytest.mark.parametrize("mode", ["default", "reduce-overhead"])

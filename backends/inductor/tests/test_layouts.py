@@ -77,6 +77,27 @@ def test_expanded_tensors_are_laid_out_as_captured() -> None:
     assert layouts.fit([x, torch.randn(2, 3)], [])[0].stride() == (6, 3, 1)
 
 
+def test_rows_that_a_forward_has_padded_are_read_so() -> None:
+    layouts = backward()
+    padded, gradient = torch.randn(4, 2, 8)[..., :3], torch.randn(2, 3)
+    layouts.meet([padded, gradient])
+    assert layouts.of(0, {}) == (16, 8, 1)
+    assert layouts.fit([padded, gradient], [])[0] is padded
+
+
+def test_gradients_have_strides_of_their_shape_where_dimensions_are_one() -> None:
+    text = """graph @g backward {
+  in %0 saved "x" : f32[1, 1, 2, 3]
+  %1 = aten.permute.default(%0, [2, 3, 0, 1]) : f32[2, 3, 1, 1]
+  out %1 gradient
+}"""
+    graph, given = parse_graph(text), torch.randn(1, 1, 2, 3)
+    assert to_fx(graph)(given)[0].stride() == (3, 1, 6, 6)
+    (found,) = row_major_gradients(to_fx(graph), graph)(given)
+    assert found.stride() == (3, 1, 1, 1)
+    assert torch.equal(found, given.permute(2, 3, 0, 1))
+
+
 @pytest.mark.parametrize(("kind", "is_row_major"), [("backward", True), ("inference", False)])
 def test_gradients_of_images_are_laid_out_as_captured_within(kind: str, is_row_major: bool) -> None:
     text = """graph @g KIND {

@@ -344,18 +344,24 @@ class _Build:
         rest = fallback[fallback.index(name) + 1 :] if name in fallback else fallback
         return next((n for n in rest if _optional(n) is not None), None)
 
-    def _rescue(self, part: Part, error: Exception) -> Executable:
+    def _rescue(self, part: Part, error: Exception, wrote: bool) -> Executable:
         if isinstance(error, torch.OutOfMemoryError):  # what comes next needs as much, and programs know this type
             error.add_note(_failures.out_of_memory(part))
             raise error
         failure = error if isinstance(error, FairleadError) else _failures.run_error(part, error)
         after = self._after(part.backend)
-        # other processes have had their part of what this one has communicated, and wait for what comes after it
-        communicated = not isinstance(error, CompileError) and any(map(communicates, part.graph.nodes))
-        if part.backend == DRAWS or after is None or communicated:
+        # inputs may not be what they were; other processes have had their part of what this one has communicated, and
+        # wait for what comes after it
+        has_effects = (wrote and _writes_inputs(part)) or any(map(communicates, part.graph.nodes))
+        is_final = has_effects and not isinstance(error, CompileError)
+        if part.backend == DRAWS or after is None or is_final:
             raise failure from error
         _log.warning("%s\ncontinuing with %r", failure, after)
         return self._cascade(part, {}, after, f"{part.backend} failed while running: {_first_line(error)}")
+
+
+def _writes_inputs(part: Part) -> bool:
+    return any(output.role is Role.mutation for output in part.graph.outputs)
 
 
 def _apply(graph: Graph, passes: Sequence[hooks.Pass], stage: hooks.Stage) -> Graph:

@@ -52,8 +52,11 @@ class Plan(NamedTuple):
 Compiler = Callable[[Part, Mapping[int, torch.Tensor]], Executable]
 """Compile a Part with the constants it is offered, by input of the Part; takes care of the cascade and of errors."""
 
-Rescue = Callable[[Part, Exception], Executable]
-"""What runs a Part from now on whose executable raised; raises the error to show where nothing else may run it."""
+Rescue = Callable[[Part, Exception, bool], Executable]
+"""What runs a Part from now on whose executable raised; raises the error to show where nothing else may run it.
+
+That is so where the executable may have written to its inputs, as the last argument says.
+"""
 
 
 class Step:
@@ -203,7 +206,8 @@ class Program:
                 self._current = None
 
     def _rescued(self, binding: Binding, step: Step, registers: list[Any], error: Exception) -> Sequence[Any]:
-        step.install(in_clean_thread(lambda: self._rescue(step.part, error)))
+        wrote = getattr(step.executable, "writes", False)
+        step.install(in_clean_thread(lambda: self._rescue(step.part, error, wrote)))
         binding.note_detached()
         _detach(registers, binding.detached)
         return step.accept(step.executable([registers[i] for i in step.inputs]), registers, binding.layout.outputs)

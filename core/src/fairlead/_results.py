@@ -28,7 +28,7 @@ class Outputs:
         self._symbols = tuple((s.name, *s.source) for s in graph.symbols)
         self.symbolic = bool(self._symbols)
         self._picks: tuple[int, ...] = ()
-        self._fixed: tuple[tuple[int, tuple[int, ...]], ...] = ()
+        self._fixed = _Fixed([])
         self._evaluated: tuple[tuple[int, _Strides], ...] = ()
         self._others: tuple[tuple[int, Any], ...] = ()
 
@@ -47,7 +47,7 @@ class Outputs:
                     fixed.append((k, tuple(int(s) for s in strides)))
                 else:
                     evaluated.append((k, tuple(map(dims.evaluator, strides))))
-        self._picks, self._fixed = tuple(picks), tuple(fixed)
+        self._picks, self._fixed = tuple(picks), _Fixed(fixed)
         self._evaluated, self._others = tuple(evaluated), tuple(others)
 
     def _is_unseen(self, output: Output, type_: TensorType) -> bool:
@@ -58,9 +58,7 @@ class Outputs:
 
     def __call__(self, registers: Sequence[Any]) -> list[Any]:
         outputs = [registers[i] for i in self._picks]
-        for k, strides in self._fixed:
-            if outputs[k].stride() != strides:
-                outputs[k] = restride(outputs[k], strides)
+        self._fixed.lay_out(outputs)
         if self._evaluated or self._others:
             env = self.environment(registers)
             for k, expressions in self._evaluated:
@@ -77,6 +75,26 @@ class Outputs:
             name: registers[index] if axis is None else registers[index].shape[axis]
             for name, index, axis in self._symbols
         }
+
+
+class _Fixed:
+    """Outputs whose strides are numbers, by place: a training step has hundreds, which lie as they did before."""
+
+    def __init__(self, wanted: Sequence[tuple[int, tuple[int, ...]]]) -> None:
+        self._wanted = tuple(wanted)
+        self._places = [k for k, _ in wanted]
+        self._met: tuple[list[tuple[int, ...]], tuple[tuple[int, tuple[int, ...]], ...]] = [], ()
+        """The strides that a call came with, and which outputs had other ones than are wanted."""
+
+    def lay_out(self, outputs: list[Any]) -> None:
+        """Give those outputs the strides that are wanted which have others."""
+        found = [outputs[k].stride() for k in self._places]
+        known, others = self._met
+        if found != known:
+            others = tuple(each for each, strides in zip(self._wanted, found, strict=True) if strides != each[1])
+            self._met = found, others
+        for k, strides in others:
+            outputs[k] = restride(outputs[k], strides)
 
 
 _Strides = tuple[Callable[[Mapping[str, int]], int], ...]

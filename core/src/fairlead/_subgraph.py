@@ -17,8 +17,8 @@ def subgraph(graph: Graph, nodes: Sequence[Node], name: str) -> Graph:
 
     What the nodes read and do not make are its inputs; what others or the graph's outputs read are its outputs. Those
     are ``saved`` where nothing but the backward reads them, a ``mutation`` where all that becomes of them is that they
-    are written to one of the inputs, and otherwise ``intermediate``. An input is added where a symbol could not be
-    read otherwise.
+    are written to one of the inputs, whose old contents nothing else reads, and otherwise ``intermediate``. An input is
+    added where a symbol could not be read otherwise.
 
     >>> from fairlead.ir import Builder
     >>> builder = Builder("g", "inference")
@@ -63,7 +63,8 @@ def _targets(graph: Graph, read: Container[int], inputs: Sequence[int]) -> dict[
         if output.target is None or not isinstance(output.value, Value):
             continue
         target = graph.inputs[output.target].value.id
-        if target in places and times[output.value.id] == 1 and output.value.id not in read:
+        is_its_own = target not in read and not times[target]
+        if target in places and is_its_own and times[output.value.id] == 1 and output.value.id not in read:
             found[output.value.id] = places[target]
     return found
 

@@ -17,7 +17,7 @@ from fairlead._precision import PreciseProgram, accepted_by_torch
 from fairlead._program import Binding, Step
 from fairlead.backend import Precision
 from fairlead.interpret import in_clean_thread
-from fairlead.ir import Graph, TensorType
+from fairlead.ir import Graph, Role, TensorType
 from fairlead.partition import DRAWS, Part
 from fairlead.passes import communicates, draws
 
@@ -67,7 +67,8 @@ class VerifiedProgram(PreciseProgram):
             super()._run(binding, steps, registers)
             return
         before = _states(self._generators)
-        whole = self._reference(self._subject.graph, registers[: len(self._subject.graph.inputs)])
+        graph = self._subject.graph
+        whole = self._reference(graph, _kept(graph, registers[: len(graph.inputs)]))
         after = _states(self._generators)
         _restore(self._generators, before)
         for step in steps:
@@ -87,7 +88,7 @@ class VerifiedProgram(PreciseProgram):
 
     def _compare_step(self, binding: Binding, step: Step, registers: list[Any]) -> None:
         part = step.part
-        inputs = [registers[i] for i in step.part_inputs]
+        inputs = _kept(part.graph, [registers[i] for i in step.part_inputs])
         comparable = part.backend != DRAWS and not _draws(part)
         reference = self._reference(part.graph, inputs) if comparable else None
         super()._run(binding, (step,), registers)
@@ -129,6 +130,14 @@ class VerifiedProgram(PreciseProgram):
         if what not in self._said:
             self._said.add(what)
             _log.warning("%s", what)
+
+
+def _kept(graph: Graph, inputs: list[Any]) -> list[Any]:
+    """The inputs, with copies of those that the graph writes to: an executable may do that itself."""
+    for output in graph.outputs:
+        if output.role is Role.mutation and output.target is not None:
+            inputs[output.target] = inputs[output.target].clone()
+    return inputs
 
 
 def _draws(part: Part) -> bool:

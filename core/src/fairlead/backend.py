@@ -181,7 +181,10 @@ class Executable(Protocol):
     ``baked``: indices of graph inputs whose constants the executable holds; they are not passed to it.
     ``fresh_outputs``: whether each call returns memory that no later call writes; where it is False, core copies.
     An executable may also say ``takes_parameters = True``: then inputs come as the caller has them, and may require
-    gradients; core detaches each of them at each call otherwise.
+    gradients; core detaches each of them at each call otherwise. And ``writes = True``: then it may write an output
+    with the role `mutation` to the input that it belongs to, and return that input for it. What such a call raises is
+    shown to the caller, since nothing else could run the Part anew, unless it is a `CompileError`, which says that
+    nothing was written.
     """
 
     @property
@@ -196,7 +199,7 @@ class Executable(Protocol):
         ``inputs`` has one entry for each graph input that is not baked, in order: a `torch.Tensor` of the declared
         dtype (detached, any strides, on the declared device), or an ``int`` for a scalar input. It returns one tensor
         for each graph output, row-major contiguous or not, as torch tensors or anything with ``__dlpack__``. Inputs
-        are never written to.
+        are never written to, but as ``writes`` says.
         """
         ...
 

@@ -99,6 +99,28 @@ def test_what_is_cheap_is_computed_anew_where_that_is_asked_for(program: Compile
     torch.testing.assert_close(*grads)
 
 
+def test_a_copy_that_a_product_reads_is_saved_where_the_rest_is_computed_anew(program: Compile) -> None:
+    def attention(x: Tensor, w: Tensor) -> Tensor:
+        heads = (x @ x.transpose(-2, -1)).softmax(-1) @ x
+        return heads.transpose(0, 1).reshape(5, 12) @ w
+
+    saved, grads = [], []
+    for recompute in (False, True):
+        torch._dynamo.reset()
+        x = torch.linspace(-1, 1, 60).view(3, 5, 4).requires_grad_()
+        w = torch.linspace(0, 1, 24).view(12, 2).requires_grad_()
+        run = program(attention, recompute=recompute)
+        run(x, w).sum().backward()
+        forward, backward = run.graphs
+        made = {r.id: node.op for node in forward.nodes for r in node.results if r is not None}
+        values = [o.value for o in forward.outputs if o.role is Role.saved and isinstance(o.value, Value)]
+        saved.append([v.tensor.shape for v in values if v.id in made and v.tensor.shape in {(5, 3, 4), (5, 12)}])
+        assert "aten.clone.default" not in {node.op for node in backward.nodes}
+        grads.append((x.grad, w.grad))
+    assert list(map(len, saved)) == [1, 1]
+    torch.testing.assert_close(*grads)
+
+
 @pytest.mark.parametrize(
     ("affine", "training", "reads"), [(True, True, False), (False, True, True), (True, False, True)]
 )

@@ -122,3 +122,15 @@ def test_what_a_backward_writes_is_left_to_torch() -> None:
         run(x, count).sum().backward()
     assert float(count) == 2
     assert torch.equal(x.grad, torch.full((3,), 4.0))
+
+
+def test_what_a_backend_has_written_itself_is_not_written_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts: list[int] = []
+    monkeypatch.setattr(_writes, "overwrite", lambda targets, sources: counts.append(len(targets)))
+    first, second = torch.zeros(2), torch.zeros(2)
+    gm = torch.fx.symbolic_trace(lambda x: x)
+    for results, expected in (([first, second, first], []), ([first, second + 1, first], [1])):
+        counts.clear()
+        writes = _writes.Writes(gm, (0, 1))
+        assert writes.around(lambda args, results=results: results, ())([first, second]) == [first]
+        assert counts == expected

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Interpreter
 
-from fairlead.interpret import Packing, copies, overwrite
+from fairlead.interpret import Packing, copies, overlaps, overwrite
 from fairlead.ir import Node
 from fairlead_cudagraphs._loans import Loan
 from fairlead_cudagraphs._pool import Pool
@@ -78,7 +78,7 @@ class Recording:
 def room_for(shape: Sequence[int], strides: Sequence[int], like: torch.Tensor, device: torch.device) -> torch.Tensor:
     """A buffer with these strides, expanded where they are zero; else a row-major one where elements share a place."""
     own = [1 if step == 0 else size for size, step in zip(shape, strides, strict=True)]
-    if _overlap(own, strides):
+    if overlaps(own, strides):
         return torch.empty(tuple(shape), dtype=like.dtype, device=device)
     return torch.empty_strided(own, tuple(strides), dtype=like.dtype, device=device).expand(tuple(shape))
 
@@ -89,15 +89,6 @@ def once(tensor: torch.Tensor, strides: Sequence[int]) -> torch.Tensor:
         if step == 0 and tensor.shape[dim] > 1:
             tensor = tensor.narrow(dim, 0, 1)
     return tensor
-
-
-def _overlap(shape: Sequence[int], strides: Sequence[int]) -> bool:
-    extent = 0
-    for step, size in sorted((t, n) for t, n in zip(strides, shape, strict=True) if n > 1):
-        if step <= extent:
-            return True
-        extent += step * (size - 1)
-    return False
 
 
 def _recorded(

@@ -21,11 +21,14 @@ class InductorOptions(Options, frozen=True):
     """What Inductor is told.
 
     ``mode`` as in ``torch.compile``; ``config`` patches ``torch._inductor.config`` on top of it, for example
-    ``{"freezing": True}``.
+    ``{"freezing": True}``. ``lend_results``: in modes that record on CUDA, results and gradients stay in the memory of
+    the recording, as those of ``torch.compile`` do, instead of being copied out of it. The next step overwrites them,
+    and torch raises where one is read after that: set gradients to None, and copy results that are kept.
     """
 
     mode: Literal["default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"] = "default"
     config: dict[str, Any] = {}
+    lend_results: bool = False
 
 
 def _triton(has_gpu: bool) -> dict[str, str]:

@@ -24,6 +24,7 @@ from fairlead_inductor._exact import exact
 from fairlead_inductor._layouts import Layouts, row_major_gradients, saving_freely
 from fairlead_inductor._trees import Aligned, Kept, admit_thread, compiler_on_cuda, records
 from fairlead_inductor._unwrapped import Unwrapped
+from fairlead_inductor._writes import Writes
 
 if TYPE_CHECKING:
     from fairlead_inductor._backend import InductorOptions
@@ -52,6 +53,7 @@ class InductorExecutable:
     baked: frozenset[int] = frozenset()
     fresh_outputs = True
     takes_parameters = True
+    writes = True
 
     def __init__(self, graph: Graph, options: InductorOptions) -> None:
         self._graph = graph
@@ -63,19 +65,22 @@ class InductorExecutable:
         self._config = {**list_mode_options(options.mode), **casts, **rounding, **options.config, **cache}
         self._on_cuda = "cuda" in devices
         self._is_recorded = records(self._config, devices)
-        self._kept = Kept(graph)
         self._variants: list[_Variant] = []
         self._lock = threading.Lock()
         weights = [i for i, item in enumerate(graph.inputs) if item.role in (Role.parameter, Role.buffer)]
         self._aligned = Aligned(len(graph.inputs), weights if self._on_cuda else [])
         self._layouts = Layouts(graph)
+        # a recording is made on inputs that lie elsewhere at the next call, unless they are weights
+        self._writes = Writes(graph, weights if self._is_recorded else None)
+        copies = self._is_recorded and not options.lend_results
+        self._kept = Kept(graph, self._writes.places) if copies else None
         self._sizes = [k for k, symbol in enumerate(graph.symbols) if symbol.source[1] is not None]
 
     def __call__(self, inputs: Sequence[Any], /) -> Sequence[Any]:
-        if not self._is_recorded:
-            return self._results(inputs)
-        admit_thread()
-        return self._kept(self._results(inputs))
+        if self._is_recorded:
+            admit_thread()
+        results = self._results(inputs)
+        return results if self._kept is None else self._kept(results)
 
     def readable(self) -> Mapping[str, str]:
         """The code that Inductor generates, for each set of sizes so far that needed its own.
@@ -119,7 +124,8 @@ class InductorExecutable:
         inputs = self._layouts.fit(inputs, values)
         if self._aligned.weights:
             inputs = self._aligned(inputs)
-        return found.function(*inputs, *(values[k] for k in self._sizes))  # type: ignore[no-any-return]
+        results = found.function(*inputs, *(values[k] for k in self._sizes))
+        return self._writes.with_inputs(results, inputs)
 
     def _variant(self, values: Sequence[int]) -> _Variant | None:
         for variant in self._variants:
@@ -156,9 +162,9 @@ class InductorExecutable:
         symbols = {s.name: _symint(env, s.name, v) for s, v in zip(self._graph.symbols, values, strict=True)}
         fakes = [self._fake(mode, place, symbols) for place in range(len(self._graph.inputs))]
         module = row_major_gradients(exact(to_fx(self._graph)), self._graph)
-        module = _taking_sizes(module, len(self._sizes))
+        module = _taking_sizes(self._writes.within(module), len(self._sizes))
         fakes += [symbols[self._graph.symbols[k].name] for k in self._sizes]
-        unwrapped = Unwrapped(inner, len(fakes), len(self._graph.outputs))
+        unwrapped = Unwrapped(inner, len(fakes), len(self._graph.outputs) - len(self._writes.places))
         function = compile_fx(module, fakes, inner_compile=unwrapped, config_patches=self._config)
         return unwrapped.function(cast("Callable[..., Any]", function)), env, list(symbols.values())
 

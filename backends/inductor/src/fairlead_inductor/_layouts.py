@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from fairlead.interpret import restride
+from fairlead.interpret import overlaps, restride
 from fairlead.ir import Graph, Kind, Role, TensorType, dims, row_major
 
 __all__ = ["Layouts", "row_major_gradients", "saving_freely"]
@@ -34,23 +34,30 @@ class Layouts:
         self._saved = [i for i in tensors if graph.inputs[i].role is Role.saved]
         self._varying = [i for i in tensors if graph.inputs[i].role in _ANY]
         self._met: dict[int, tuple[int, ...]] = {}
-        self._wanted: list[tuple[int, tuple[int, ...]]] | None = None
+        self._wanted: list[tuple[int, ...]] | None = None
 
     def meet(self, inputs: Sequence[Any]) -> None:
         """Generate code for the saved tensors as they lie here."""
         if not self._names:
-            self._met = {i: inputs[i].stride() for i in self._saved if _is_dense(inputs[i])}
+            self._met = {
+                i: inputs[i].stride() for i in self._saved if not overlaps(inputs[i].shape, inputs[i].stride())
+            }
             self._wanted = None
 
     def fit(self, inputs: Sequence[Any], values: Sequence[int]) -> Sequence[Any]:
         """The inputs with the strides that code is generated for; ``values`` are those of the graph's symbols."""
         strides = self._evaluated(values) if self._wanted is None else self._wanted
-        fresh = {i: restride(inputs[i], wanted) for i, wanted in strides if inputs[i].stride() != wanted}
-        return [fresh.get(i, given) for i, given in enumerate(inputs)] if fresh else inputs
+        if [inputs[i].stride() for i in self._varying] == strides:
+            return inputs
+        fitted = list(inputs)
+        for i, wanted in zip(self._varying, strides, strict=True):
+            if inputs[i].stride() != wanted:
+                fitted[i] = restride(inputs[i], wanted)
+        return fitted
 
-    def _evaluated(self, values: Sequence[int]) -> list[tuple[int, tuple[int, ...]]]:
+    def _evaluated(self, values: Sequence[int]) -> list[tuple[int, ...]]:
         env = dict(zip(self._names, values, strict=True))
-        found = [(i, self.of(i, env)) for i in self._varying]
+        found = [self.of(i, env) for i in self._varying]
         if not env:
             self._wanted = found
         return found
@@ -93,9 +100,7 @@ def row_major_gradients(module: torch.fx.GraphModule, graph: Graph) -> torch.fx.
     (results,) = output.args
     with module.graph.inserting_before(output):
         laid_out = [
-            module.graph.call_function(torch.ops.aten.contiguous.default, (node,))
-            if value.tensor.strides is None and value.tensor.rank >= _IMAGE
-            else node
+            _row_major(node, value.tensor) if value.tensor.strides is None and value.tensor.rank >= _IMAGE else node
             for node, value in zip(results, graph.output_values(), strict=True)  # type: ignore[arg-type]
         ]
     output.args = (laid_out,)
@@ -103,10 +108,15 @@ def row_major_gradients(module: torch.fx.GraphModule, graph: Graph) -> torch.fx.
     return module
 
 
+def _row_major(node: Any, type_: TensorType) -> torch.fx.Node:
+    """The value with the strides of its shape, for dimensions of one as well, to which torch leaves any."""
+    graph: torch.fx.Graph = node.graph
+    found = graph.call_function(torch.ops.aten.contiguous.default, (node,))
+    if 1 in type_.shape and type_.is_static:
+        for shape in ([n for n in type_.shape if n != 1], type_.shape):
+            found = graph.call_function(torch.ops.aten.view.default, (found, list(shape)))
+    return found
+
+
 _SEEN = "user_visible_output_idxs"
 """Where Inductor notes which outputs keep their strides; without it none do."""
-
-
-def _is_dense(tensor: torch.Tensor) -> bool:
-    """Whether the elements lie side by side, in whatever order."""
-    return bool(torch.ops.aten.is_non_overlapping_and_dense(tensor))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -74,12 +74,13 @@ class Kept:
     """Results of replays, of which those that a caller may keep are copied out of their memory.
 
     What a forward saves stays where it is: no new replay begins before the backward has read it, nor before what is
-    written to inputs has been. Gradients come and go together.
+    written to inputs has been. Gradients come and go together. ``written``: results that are inputs.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, written: Collection[int]) -> None:
         stays = {Role.saved, Role.mutation} if graph.kind is Kind.forward else set[Role]()
-        self._copied = [k for k, output in enumerate(graph.outputs) if output.role not in stays]
+        left = [k for k in range(len(graph.outputs)) if k not in written]
+        self._copied = [k for k in left if graph.outputs[k].role not in stays]
         self._together = graph.kind is Kind.backward
         results = list(graph.output_values())
         self._is_row_major = [results[k].tensor.strides is None for k in self._copied]

@@ -12,6 +12,7 @@ import torch
 import torch._functorch.config
 from torch._functorch.partitioners import default_partition, min_cut_rematerialization_partition
 from torch.fx import Graph, GraphModule, Node
+from torch.utils.checkpoint import CheckpointPolicy
 
 __all__ = ["partition", "recomputing"]
 
@@ -33,6 +34,19 @@ _VIEWS = frozenset(
     }
 )
 """Ops whose result shows all elements of what it is a view of: saving that takes no more memory."""
+
+_SHOWN = _VIEWS | {_aten._unsafe_view.default}
+
+_PRODUCTS = frozenset(
+    {
+        _aten.addmm.default,
+        _aten.baddbmm.default,
+        _aten.bmm.default,
+        _aten.convolution.default,
+        _aten.mm.default,
+    }
+)
+"""Ops that read their operands from memory, whoever fuses the rest."""
 
 _NORMS: dict[Any, tuple[int, int | None]] = {
     _aten.native_batch_norm_backward.default: (2, 7),
@@ -56,15 +70,33 @@ def partition(joint: GraphModule, inputs: Sequence[Any], *, num_fwd_outputs: int
 def recomputing(joint: GraphModule, inputs: Sequence[Any], *, num_fwd_outputs: int, **how: Any) -> tuple[Any, Any]:
     """AOTAutograd's ``partition_fn`` for compilers that fuse: what is cheap is computed anew, by torch's own rule.
 
-    Changes ``joint`` in place. That rule never computes a ``detach`` anew, which is the value itself here.
+    Changes ``joint`` in place. That rule never computes a ``detach`` anew, which is the value itself here; and it takes
+    a copy that a product reads, as of attention's transposed heads, for one that is fused, which none can be.
     """
     _forget_running_statistics(joint.graph)
     for op in (_aten.alias.default, _aten.detach.default):
         for node in joint.graph.find_nodes(op="call_function", target=op):
             node.replace_all_uses_with(node.args[0], delete_user_cb=lambda user: user.op != "output")
+    for node in joint.graph.find_nodes(op="call_function", target=_aten.clone.default):
+        if "recompute" not in node.meta and _is_read_from_memory(node) and not _shows_input(node.args[0]):
+            node.meta["recompute"] = CheckpointPolicy.MUST_SAVE
     config: Any = torch._functorch.config
     with config.patch(recompute_views=True):
         return min_cut_rematerialization_partition(joint, inputs, num_fwd_outputs=num_fwd_outputs, **how)
+
+
+def _is_read_from_memory(node: Node) -> bool:
+    """Whether a product reads the value, or a view of it: then it is made in the forward, and need not be again."""
+    return any(
+        user.target in _PRODUCTS or (user.target in _SHOWN and _is_read_from_memory(user)) for user in node.users
+    )
+
+
+def _shows_input(node: Any) -> bool:
+    """Whether the value is an input, or a view of one."""
+    while node.op == "call_function" and node.target in _SHOWN:
+        node = node.args[0]
+    return bool(node.op == "placeholder")
 
 
 def _forget_running_statistics(graph: Graph) -> None:

@@ -35,9 +35,11 @@ class Writes(NamedTuple):
         def written(args: list[Any]) -> Any:
             given = [args[index] for index in targets]
             results = run(args)
-            for place in out_of_sight:
-                given[place] = given[place].data
-            overwrite(given, results[: len(given)])
+            left = [place for place, target in enumerate(given) if results[place] is not target]
+            if left:  # a backend may have written the others itself
+                for place in out_of_sight:
+                    given[place] = given[place].data
+                overwrite([given[place] for place in left], [results[place] for place in left])
             return results[len(given) :]
 
         written._boxed_call = True  # type: ignore[attr-defined]

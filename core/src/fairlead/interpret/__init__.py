@@ -7,7 +7,7 @@ that take FX.
 from fairlead._torch_types import torch_dtype
 from fairlead.interpret._copies import Packing, copies, overwrite
 from fairlead.interpret._fx import run, to_fx
-from fairlead.interpret._strides import restride
+from fairlead.interpret._strides import overlaps, restride
 from fairlead.interpret._tensors import tensor_of
 from fairlead.interpret._threads import in_clean_thread
 
@@ -15,6 +15,7 @@ __all__ = [
     "Packing",
     "copies",
     "in_clean_thread",
+    "overlaps",
     "overwrite",
     "restride",
     "run",

@@ -19,14 +19,18 @@ def restride(tensor: torch.Tensor, strides: Sequence[int]) -> torch.Tensor:
         return torch.empty_strided(tensor.shape, wanted, dtype=tensor.dtype, device=tensor.device)
     broadcast = [n > 1 and s == 0 for n, s in zip(tensor.shape, wanted, strict=True)]
     source = tensor[tuple(slice(0, 1) if b else slice(None) for b in broadcast)]
-    if _overlaps(source.shape, wanted):
+    if overlaps(source.shape, wanted):
         return _over_each_other(source, wanted).as_strided(tensor.shape, wanted)
     out = torch.empty_strided(source.shape, wanted, dtype=tensor.dtype, device=tensor.device)
     return out.copy_(source).as_strided(tensor.shape, wanted)
 
 
-def _overlaps(shape: Sequence[int], strides: Sequence[int]) -> bool:
-    """Whether two elements may have one address, as in the windows that ``unfold`` shows."""
+def overlaps(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether two elements may have one address, as in the windows that ``unfold`` shows; gaps are none.
+
+    >>> overlaps((2, 3), (4, 1)), overlaps((2, 3), (2, 1)), overlaps((2, 3), (0, 1))
+    (False, True, True)
+    """
     extent = 1
     for stride, size in sorted((s, n) for s, n in zip(strides, shape, strict=True) if n > 1):
         if stride < extent:
