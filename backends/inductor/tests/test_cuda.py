@@ -90,14 +90,14 @@ def test_lent_gradients_lie_where_those_of_the_last_step_lay(module: Any) -> Non
     assert places[-1] == places[-2]
 
 
-def test_lent_results_that_are_read_too_late_are_an_error(module: Any) -> None:
+def test_lent_results_lie_where_the_next_ones_do(module: Any) -> None:
     compiled = lending(module)
-    x = torch.randn(8, 16, device="cuda")
     with torch.no_grad():
-        results = [compiled(x) for _ in range(5)]
-        torch.testing.assert_close(results[-1], module(x), rtol=1e-3, atol=1e-3)
-        with pytest.raises(RuntimeError, match="overwritten"):
-            results[-2].sum()
+        for _ in range(5):
+            x = torch.randn(8, 16, device="cuda")
+            result = compiled(x)
+            torch.testing.assert_close(result, module(x), rtol=1e-3, atol=1e-3)
+        assert compiled(x).data_ptr() == result.data_ptr()
 
 
 def test_statistics_are_written_within_recordings() -> None:

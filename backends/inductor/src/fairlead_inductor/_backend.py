@@ -23,7 +23,7 @@ class InductorOptions(Options, frozen=True):
     ``mode`` as in ``torch.compile``; ``config`` patches ``torch._inductor.config`` on top of it, for example
     ``{"freezing": True}``. ``lend_results``: in modes that record on CUDA, results and gradients stay in the memory of
     the recording, as those of ``torch.compile`` do, instead of being copied out of it. The next step overwrites them,
-    and torch raises where one is read after that: set gradients to None, and copy results that are kept.
+    and nothing tells whoever reads them then: set gradients to None before it, and copy results that are kept.
     """
 
     mode: Literal["default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"] = "default"
