@@ -352,16 +352,12 @@ class _Build:
         after = self._after(part.backend)
         # inputs may not be what they were; other processes have had their part of what this one has communicated, and
         # wait for what comes after it
-        has_effects = (wrote and _writes_inputs(part)) or any(map(communicates, part.graph.nodes))
+        has_effects = wrote or any(map(communicates, part.graph.nodes))
         is_final = has_effects and not isinstance(error, CompileError)
         if part.backend == DRAWS or after is None or is_final:
             raise failure from error
         _log.warning("%s\ncontinuing with %r", failure, after)
         return self._cascade(part, {}, after, f"{part.backend} failed while running: {_first_line(error)}")
-
-
-def _writes_inputs(part: Part) -> bool:
-    return any(output.role is Role.mutation for output in part.graph.outputs)
 
 
 def _apply(graph: Graph, passes: Sequence[hooks.Pass], stage: hooks.Stage) -> Graph:

@@ -53,7 +53,6 @@ class InductorExecutable:
     baked: frozenset[int] = frozenset()
     fresh_outputs = True
     takes_parameters = True
-    writes = True
 
     def __init__(self, graph: Graph, options: InductorOptions) -> None:
         self._graph = graph
@@ -72,6 +71,7 @@ class InductorExecutable:
         self._layouts = Layouts(graph)
         # a recording is made on inputs that lie elsewhere at the next call, unless they are weights
         self._writes = Writes(graph, weights if self._is_recorded else None)
+        self.writes = bool(self._writes.places)
         copies = self._is_recorded and not options.lend_results
         self._kept = Kept(graph, self._writes.places) if copies else None
         self._sizes = [k for k, symbol in enumerate(graph.symbols) if symbol.source[1] is not None]
