@@ -13,7 +13,19 @@ import torch
 import transformers
 from torch import nn
 
-__all__ = ["clip", "convnext", "dlrm", "graph_sage", "lstm", "mamba", "mixtral", "mobilenet", "swin", "unet", "wav2vec2"]
+__all__ = [
+    "clip",
+    "convnext",
+    "dlrm",
+    "graph_sage",
+    "lstm",
+    "mamba",
+    "mixtral",
+    "mobilenet",
+    "swin",
+    "unet",
+    "wav2vec2",
+]
 
 Made = tuple[nn.Module, dict[str, torch.Tensor]]
 

@@ -51,6 +51,7 @@ class FaultyExecutable:
         self._constants = dict(constants)
         self.baked = frozenset(constants)
         self.fresh_outputs = backend.fresh_outputs
+        self.writes = backend.writes
         self._run = backend.prepare(graph)
         if constants and backend.refits:
             self.refit = self._refit
@@ -77,12 +78,14 @@ class Faulty:
         *,
         prepare: Callable[[Graph], Run] | None = None,
         fresh_outputs: bool = True,
+        writes: bool = False,
         refits: bool = False,
         declines: Mapping[str, Support] | None = None,
         **capabilities: Any,
     ) -> None:
         self.prepare = prepare or (lambda graph: run)
         self.fresh_outputs = fresh_outputs
+        self.writes = writes
         self.refits = refits
         self.declines = declines or {}
         defaults = {"devices": ("cpu",), "dtypes": DTYPES, "training": True, "dynamic_shapes": True}

@@ -87,6 +87,44 @@ def test_results_that_a_later_call_overwrites_are_found_unless_the_backend_says_
     assert failure(Faulty(prepare=_one_buffer, fresh_outputs=False), two_outputs()) == ("", "")
 
 
+def counting() -> Graph:
+    b = Builder("counting")
+    count, x = b.input("f32[4]", "count", Role.buffer), b.input("f32[4]", "x")
+    b.output(b.op("aten.add.Tensor", count, 1), Role.mutation, target=count)
+    b.output(b.op("aten.mul.Tensor", count, x))
+    return b.graph()
+
+
+def _written(returned: bool, other: bool = False) -> Run:
+    """What is to be written to the first input is written, and ``returned`` there; the ``other`` input is, too."""
+
+    def run(graph: Graph, inputs: Sequence[Any]) -> Any:
+        results = honest(graph, inputs)
+        inputs[0].numpy()[:] = results[0].numpy()
+        if other:
+            inputs[1].numpy()[:] = 0
+        return [inputs[0] if returned else results[0], results[1]]
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("run", "writes", "found"),
+    [
+        (_written(returned=True), True, ("", "")),
+        (_written(returned=True), False, ("FAIL_MUTATION", "inputs")),
+        (_written(returned=False), True, ("FAIL_MUTATION", "inputs")),
+        (_written(returned=True, other=True), True, ("FAIL_MUTATION", "inputs")),
+        (lambda graph, inputs: [inputs[0], honest(graph, inputs)[1]], True, ("FAIL_MISMATCH", "values")),
+    ],
+)
+def test_only_a_backend_that_says_so_writes_inputs_and_only_those_that_it_returns(
+    run: Run, writes: bool, found: tuple[str, str]
+) -> None:
+    inputs = [torch.arange(4.0), torch.arange(4.0) + 2]
+    assert failure(Faulty(run, writes=writes), counting(), inputs) == found
+
+
 def test_bits_that_change_from_call_to_call_are_found() -> None:
     count = iter(range(100))
 
