@@ -54,3 +54,8 @@ exact = np.fft.rfft(wave[0, :, 0].astype(np.float64))
 found = run("DFT", wave, onesided=1)[0]
 error = np.abs(found[:, 0] + 1j * found[:, 1] - exact).max() / np.abs(exact).max()
 show("DFT of 1000, relative error", f"{error:.0e}", "less than 1e-06")
+
+# threads that add at one place overwrite one another's sums
+places, ones = np.zeros((8000, 1), np.int64), np.ones((8000, 128), np.float32)
+sums = run("ScatterND", np.zeros((1000, 128), np.float32), places, ones, reduction="add")
+show("ScatterND add, threads", sums[0].min(), "8000.0")

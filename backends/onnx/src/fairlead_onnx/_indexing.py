@@ -37,7 +37,7 @@ def embedding_backward(c: Call) -> Ref:
         hidden = w.same("Equal", column, w.number(int(padding), DType.i64), result=DType.bool)
         grad = w.select(hidden, w.number(0.0, grad.dtype), grad)
     zeros = filled(w, w.number(0.0, grad.dtype), c.out.shape)
-    return w.op("ScatterND", zeros, column, grad, reduction="add")
+    return _added(w, zeros, c.out.shape, 1, column, grad)
 
 
 @rule("aten.index_select.default")
@@ -223,10 +223,46 @@ def index_put(c: Call) -> Ref:
     where = _stacked(c, [places[a] for a in axes], axes)
     index_shape = _broadcast_shape(places.values())
     updates = _updates(c, axes[0], index_shape, [c.type(0).shape[d] for d in rest])
-    flags: dict[str, Any] = {"reduction": "add"} if c.args[3] else {}
-    dtype = w.kernel_dtype("ScatterND add", x.dtype) if flags else x.dtype
-    out = w.cast(w.op("ScatterND", w.cast(x, dtype), where, w.cast(updates, dtype), **flags), x.dtype)
+    if c.args[3]:
+        dtype = w.kernel_dtype("ScatterND add", x.dtype)
+        shape = [c.type(0).shape[d] for d in front]
+        out = w.cast(_added(w, w.cast(x, dtype), shape, len(axes), where, w.cast(updates, dtype)), x.dtype)
+    else:
+        out = w.op("ScatterND", x, where, updates)
     return w.op("Transpose", out, perm=tuple(front.index(d) for d in range(rank))) if moved else out
+
+
+def _added(w: Writer, x: Ref, shape: Sequence[Dim], count: int, where: Ref, updates: Ref) -> Ref:
+    """ScatterND that adds: ``x`` of this shape with the updates added at ``where``, places along ``count`` dimensions.
+
+    As ScatterElements where threads of the runtime's ScatterND overwrite what the others add to one place.
+    """
+    if "ScatterND add" not in w.target.avoided:
+        return w.op("ScatterND", x, where, updates, reduction="add")
+    rows = w.op("Reshape", _row_numbers(w, shape[:count], where), w.ints(-1, 1))
+    inner = product(shape[count:])
+    flat = w.op("Reshape", updates, w.shape((-1, inner)))
+    places = w.op("Expand", rows, w.op("Shape", flat, dtype=DType.i64))
+    whole = w.reshape(x, (product(shape[:count]), inner))
+    return w.reshape(w.op("ScatterElements", whole, places, flat, axis=0, reduction="add"), shape)
+
+
+def _row_numbers(w: Writer, sizes: Sequence[Dim], where: Ref) -> Ref:
+    """Places along several dimensions, the last of ``where``, as places along one: row-major; out of range stay so."""
+    if len(sizes) == 1:
+        return where
+    static = [size for size in sizes if isinstance(size, int)]
+    if len(static) < len(sizes):
+        raise Declined("adding at several indices along dimensions of dynamic sizes")
+    end, zero = w.ints(*static), w.number(0, DType.i64)
+    negative = w.same("Less", where, zero, result=DType.bool)
+    where = w.select(negative, w.same("Add", where, end), where)
+    low = w.same("Less", where, zero, result=DType.bool)
+    wrong = w.op("Or", low, w.op("Not", w.same("Less", where, end, result=DType.bool)))
+    steps = [math.prod(static[k + 1 :]) for k in range(len(static))]
+    row = w.op("ReduceSum", w.same("Mul", where, w.ints(*steps)), w.ints(-1), keepdims=0)
+    outside = w.op("ReduceMax", w.cast(wrong, DType.i64), w.ints(-1), keepdims=0)
+    return w.select(w.cast(outside, DType.bool), w.number(math.prod(static), DType.i64), row)
 
 
 def _single_mask(c: Call) -> Ref | None:

@@ -41,6 +41,7 @@ TARGET = Target(
     contrib=True,
     kernels=_KERNELS,
     declined=_DECLINED,
+    avoided=frozenset({"ScatterND add"}),
     coarse=frozenset({"Sigmoid"}),
     drops_nan=frozenset({"MaxPool"}),
     where_drops_sign=True,
