@@ -226,7 +226,7 @@ class _Bare:
         self._shapes = {name: tensor.shape for name, tensor in result.items()}
         self._bound = [value.clone() if isinstance(value, torch.Tensor) else value for value in spy.inputs]
         self._run, self._results = bind(spy.jobs[0], self._bound)
-        torch.set_num_threads(1)  # threads that copy would spin for milliseconds, on the cores of the runtime's own
+        torch.set_num_threads(1)  # threads that copy would spin after it, on the cores of the runtime's own
 
     def run(self, *args: Any, **kwargs: Any) -> Sequence[torch.Tensor]:
         self._run()

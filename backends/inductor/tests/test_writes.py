@@ -120,8 +120,9 @@ def test_a_program_that_may_have_written_is_not_run_again(monkeypatch: pytest.Mo
             raise OSError("device lost")
 
         monkeypatch.setattr(InductorExecutable, "_results", failing)
-        with pytest.raises(RunError, match="device lost"):
+        with pytest.raises(RunError, match="device lost") as caught:
             compiled(torch.ones(2, 3) * 2, place)
+    assert "may have written inputs or communicated, so no other backend runs it" in caught.value.next
     assert model.rows[:2].eq(2).all()
 
 

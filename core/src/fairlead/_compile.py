@@ -348,12 +348,13 @@ class _Build:
         if isinstance(error, torch.OutOfMemoryError):  # what comes next needs as much, and programs know this type
             error.add_note(_failures.out_of_memory(part))
             raise error
-        failure = error if isinstance(error, FairleadError) else _failures.run_error(part, error)
-        after = self._after(part.backend)
         # inputs may not be what they were; other processes have had their part of what this one has communicated, and
         # wait for what comes after it
         has_effects = wrote or any(map(communicates, part.graph.nodes))
         is_final = has_effects and not isinstance(error, CompileError)
+        known = isinstance(error, FairleadError)
+        failure = error if known else _failures.run_error(part, error, is_final=is_final)
+        after = self._after(part.backend)
         if part.backend == DRAWS or after is None or is_final:
             raise failure from error
         _log.warning("%s\ncontinuing with %r", failure, after)
