@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from torch._dynamo.utils import counters
 
 from fairlead.backend import Serializable
-from fairlead.ir import Builder
+from fairlead.ir import Builder, parse_graph
 from fairlead_inductor import backend
+from fairlead_inductor._unwrapped import Unwrapped
 
 
 def test_what_torch_saves_of_its_cache_serves_graphs_of_fixed_sizes(
@@ -32,3 +34,30 @@ def test_what_torch_saves_of_its_cache_serves_graphs_of_fixed_sizes(
         hits.append(counters["inductor"]["fxgraph_cache_hit"])
     assert hits == [0, 1]
     assert not isinstance(backend, Serializable)
+
+
+def test_what_torch_has_stored_is_called_without_what_surrounds_it_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Autograd's own store would give a function back past everything that is asked of the code within."""
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    graph = parse_graph(
+        """graph @g backward {
+  in %0 saved "x" : f32[2, 3, 4, 5]
+  %1 = aten.neg.default(%0) : f32[2, 3, 4, 5]
+  out %1 intermediate
+}"""
+    )
+    made: list[int] = []
+    function = Unwrapped.function
+
+    def counted(self: Unwrapped, wrapped: Any) -> Any:
+        made.append(len(self._made))
+        return function(self, wrapped)
+
+    monkeypatch.setattr(Unwrapped, "function", counted)
+    for _ in range(3):
+        torch._dynamo.reset()
+        (found,) = backend.compile(graph, backend.options_type(), {})([torch.ones(2, 3, 4, 5)])
+        assert torch.equal(found, -torch.ones(2, 3, 4, 5))
+    assert made == [1, 1, 1]

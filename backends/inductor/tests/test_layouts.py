@@ -7,11 +7,13 @@ import copy
 import pytest
 import torch
 from torch import Tensor, nn
+from torch._subclasses import FakeTensorMode
 
 import fairlead
-from fairlead.interpret import to_fx
-from fairlead.ir import parse_graph
-from fairlead_inductor._layouts import Layouts, row_major_gradients
+from fairlead.ir import Kind, parse_graph
+from fairlead_inductor import InductorOptions
+from fairlead_inductor._executable import InductorExecutable
+from fairlead_inductor._layouts import Layouts, channels_last, laying_out
 
 
 def convolving() -> nn.Module:
@@ -46,7 +48,7 @@ def test_saved_images_have_channels_last_unless_sizes_are_symbols(dynamic: bool)
         assert mine.grad.stride() == mine.stride()
     computed = [t for t in saved if t.dim() == 4 and t.shape[1:] == (8, 12, 12)]
     assert computed
-    assert all(t.is_contiguous() for t in computed) is dynamic
+    assert {t.is_contiguous() for t in computed} == {dynamic}
 
 
 def backward() -> Layouts:
@@ -54,7 +56,7 @@ def backward() -> Layouts:
   in %0 saved "x" : f32[4, 2, 3]
   in %1 tangent "t" : f32[2, 3]
   %2 = aten.mul.Tensor(%0, %1) : f32[4, 2, 3]
-  out %2 gradient
+  out %2 intermediate
 }"""
     return Layouts(parse_graph(text))
 
@@ -85,33 +87,99 @@ def test_rows_that_a_forward_has_padded_are_read_so() -> None:
     assert layouts.fit([padded, gradient], [])[0] is padded
 
 
+def run(text: str, *inputs: Tensor) -> list[Tensor]:
+    return list(InductorExecutable(parse_graph(text), InductorOptions())(inputs))
+
+
 def test_gradients_have_strides_of_their_shape_where_dimensions_are_one() -> None:
     text = """graph @g backward {
   in %0 saved "x" : f32[1, 1, 2, 3]
   %1 = aten.permute.default(%0, [2, 3, 0, 1]) : f32[2, 3, 1, 1]
-  out %1 gradient
+  %2 = aten.neg.default(%1) : f32[2, 3, 1, 1]
+  out %2 intermediate
 }"""
-    graph, given = parse_graph(text), torch.randn(1, 1, 2, 3)
-    assert to_fx(graph)(given)[0].stride() == (3, 1, 6, 6)
-    (found,) = row_major_gradients(to_fx(graph), graph)(given)
+    given = torch.randn(1, 1, 2, 3)
+    (found,) = run(text, given)
     assert found.stride() == (3, 1, 1, 1)
-    assert torch.equal(found, given.permute(2, 3, 0, 1))
+    assert torch.equal(found, -given.permute(2, 3, 0, 1))
 
 
-@pytest.mark.parametrize(("kind", "is_row_major"), [("backward", True), ("inference", False)])
-def test_gradients_of_images_are_laid_out_as_captured_within(kind: str, is_row_major: bool) -> None:
-    text = """graph @g KIND {
+@pytest.mark.parametrize("kind", [Kind.backward, Kind.inference])
+def test_what_a_caller_sees_is_laid_out_as_captured_within(kind: Kind) -> None:
+    text = """graph @g inference {
   in %0 saved "x" : f32[2, 3, 4, 5]
   in %1 saved "y" : f32[2, 3, 4, 5] strides[60, 1, 15, 3]
   %2 = aten.neg.default(%0) : f32[2, 3, 4, 5]
   %3 = aten.neg.default(%1) : f32[2, 3, 4, 5] strides[60, 1, 15, 3]
-  out %2 gradient
-  out %3 gradient
+  out %2 intermediate
+  out %3 intermediate
 }"""
-    roles = text if kind == "backward" else text.replace("gradient", "user").replace("saved", "user")
-    graph = parse_graph(roles.replace("KIND", kind))
     given = [torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last) for _ in range(2)]
-    first, second = row_major_gradients(to_fx(graph), graph)(*given)
+    first, second = run(text.replace("inference", kind), *given)
     assert torch.equal(first, -given[0])
-    assert first.is_contiguous() is is_row_major
+    assert first.is_contiguous()
     assert second.stride() == given[1].stride()
+
+
+def test_results_are_the_right_ones_beside_those_that_generated_code_writes() -> None:
+    """An image that is saved keeps the layout of its input, one that a caller sees does not."""
+    text = """graph @g forward {
+  in %0 saved "x" : f32[2, 3, 4, 5]
+  in %1 buffer "b" : f32[2]
+  %2 = aten.exp.default(%1) : f32[2]
+  %3 = aten.neg.default(%0) : f32[2, 3, 4, 5]
+  %4 = aten.exp.default(%0) : f32[2, 3, 4, 5]
+  out %2 mutation -> in1
+  out %3 intermediate
+  out %4 saved
+}"""
+    given, buffer = torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last), torch.zeros(2)
+    written, seen, saved = run(text, given, buffer)
+    assert written is buffer
+    assert torch.equal(buffer, torch.ones(2))
+    assert seen.is_contiguous()
+    assert saved.is_contiguous(memory_format=torch.channels_last)
+
+
+def test_a_part_of_a_padded_product_is_laid_out_within_whatever_is_said_of_it() -> None:
+    text = """graph @g inference {
+  in %0 user "x" : f32[4, 5]
+  %1 = aten.view.default(%0, [2, 2, 5]) : f32[2, 2, 5]
+  out %1 intermediate
+}"""
+    made = torch.fx.Graph()
+    with FakeTensorMode():
+        padded, said = torch.empty(4, 8), torch.empty(4, 5)
+    node = made.placeholder("x")
+    part = made.call_function(torch.ops.aten.slice.Tensor, (node, 1, 0, 5))
+    result = made.call_function(torch.ops.aten.view.default, (part, [2, 2, 5]))
+    for each, value in ((node, padded), (part, said), (result, said.view(2, 2, 5))):
+        each.meta["val"] = value
+    made.output((result,))
+    found: list[torch.fx.GraphModule] = []
+    laying_out(parse_graph(text), (), found.append)(torch.fx.GraphModule({}, made))
+    x = torch.randn(4, 8)
+    (got,) = found[0](x)
+    assert got.is_contiguous()
+    assert torch.equal(got, x[:, :5].reshape(2, 2, 5))
+    assert result.meta["val"].stride() == (16, 8, 1)
+
+
+def test_images_of_a_caller_meet_gradients_with_channels_last() -> None:
+    made = torch.fx.Graph()
+    with FakeTensorMode():
+        image, weight = torch.empty(2, 3, 8, 8), torch.empty(4, 3, 3, 3)
+        gradient = torch.empty(2, 4, 6, 6).to(memory_format=torch.channels_last)
+    given = []
+    for name, value in (("gradient", gradient), ("image", image), ("weight", weight)):
+        node = made.placeholder(name)
+        node.meta["val"] = value
+        given.append(node)
+    how = ([0], [1, 1], [0, 0], [1, 1], False, [0, 0], 1, [False, True, False])
+    made.output(made.call_function(torch.ops.aten.convolution_backward.default, (*given, *how)))
+    plain, found = torch.fx.GraphModule({}, copy.deepcopy(made)), []
+    channels_last(found.append)(torch.fx.GraphModule({}, made))
+    (call,) = found[0].graph.find_nodes(op="call_function", target=torch.ops.aten.convolution_backward.default)
+    assert all(x.meta["val"].is_contiguous(memory_format=torch.channels_last) for x in call.args[:3])
+    tensors = [torch.randn(t.shape) for t in (gradient, image, weight)]
+    torch.testing.assert_close(found[0](*tensors)[1], plain(*tensors)[1])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import torch
 from torch._dynamo.convert_frame import compile_lock
 from torch._dynamo.source import ConstantSource
+from torch._functorch import config as functorch_config
 from torch._inductor import config as inductor_config
 from torch._inductor import list_mode_options
 from torch._inductor.async_compile import AsyncCompile
@@ -21,7 +22,7 @@ from fairlead.errors import CompileError, FairleadError
 from fairlead.interpret import in_clean_thread, to_fx, torch_dtype
 from fairlead.ir import DType, Graph, Node, Role, ScalarType, TensorType, Value, dims
 from fairlead_inductor._exact import exact
-from fairlead_inductor._layouts import Layouts, row_major_gradients, saving_freely
+from fairlead_inductor._layouts import Layouts, channels_last, laying_out
 from fairlead_inductor._trees import Aligned, Kept, admit_thread, compiler_on_cuda, records
 from fairlead_inductor._unwrapped import Unwrapped
 from fairlead_inductor._writes import Writes
@@ -105,8 +106,11 @@ class InductorExecutable:
         return found
 
     def _inner(self) -> Callable[..., Any]:
-        inner = compiler_on_cuda(self._graph, self._aligned.weights) if self._on_cuda else compile_fx_inner
-        return saving_freely(self._graph, inner)
+        inner: Callable[..., Any] = compile_fx_inner
+        if self._on_cuda:
+            inner = compiler_on_cuda(self._graph, self._aligned.weights)
+            inner = inner if self._graph.symbols else channels_last(inner)
+        return laying_out(self._graph, self._writes.places, inner)
 
     def _results(self, inputs: Sequence[Any]) -> Sequence[Any]:
         values = [
@@ -161,11 +165,11 @@ class InductorExecutable:
         mode = FakeTensorMode(shape_env=env)
         symbols = {s.name: _symint(env, s.name, v) for s, v in zip(self._graph.symbols, values, strict=True)}
         fakes = [self._fake(mode, place, symbols) for place in range(len(self._graph.inputs))]
-        module = row_major_gradients(exact(to_fx(self._graph)), self._graph)
-        module = _taking_sizes(self._writes.within(module), len(self._sizes))
+        module = _taking_sizes(self._writes.within(exact(to_fx(self._graph))), len(self._sizes))
         fakes += [symbols[self._graph.symbols[k].name] for k in self._sizes]
         unwrapped = Unwrapped(inner, len(fakes), len(self._graph.outputs) - len(self._writes.places))
-        function = compile_fx(module, fakes, inner_compile=unwrapped, config_patches=self._config)
+        with functorch_config.patch(enable_autograd_cache=False):  # its entries know nothing of an inner_compile
+            function = compile_fx(module, fakes, inner_compile=unwrapped, config_patches=self._config)
         return unwrapped.function(cast("Callable[..., Any]", function)), env, list(symbols.values())
 
     def _fake(self, mode: FakeTensorMode, place: int, symbols: Mapping[str, Any]) -> Any:

@@ -7,15 +7,17 @@ fewer dimensions, whose rows Inductor would pad, and with them those of results 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import torch
+from torch.utils import _pytree as pytree
 
 from fairlead.interpret import overlaps, restride
-from fairlead.ir import Graph, Kind, Role, TensorType, dims, row_major
+from fairlead.ir import Graph, Kind, Output, Role, TensorType, Value, dims, row_major
 
-__all__ = ["Layouts", "row_major_gradients", "saving_freely"]
+__all__ = ["Layouts", "channels_last", "laying_out"]
 
 _ANY = (Role.intermediate, Role.constant, Role.saved)
 """What may come with other strides than it was captured with."""
@@ -71,51 +73,108 @@ class Layouts:
         return tuple(dims.evaluate(s, env) for s in strides)
 
 
-def saving_freely(graph: Graph, inner: Callable[..., Any]) -> Callable[..., Any]:
-    """Inductor's ``inner_compile``, for which images that are saved may have any strides."""
-    results = list(graph.output_values())
-    if graph.symbols or len(results) != len(graph.outputs):
-        return inner
-    saved = [k for k, output in enumerate(graph.outputs) if output.role is Role.saved]
-    images = {k for k in saved if results[k].tensor.rank >= _IMAGE}
-    if not images:
-        return inner
+def laying_out(graph: Graph, written: Collection[int], inner: Callable[..., Any]) -> Callable[..., Any]:
+    """Inductor's ``inner_compile``: its code lays out what a caller sees as captured, and saved images as it likes.
 
-    def free(module: torch.fx.GraphModule, *args: Any, **how: Any) -> Any:
-        meta = module.graph.output_node().meta
-        meta[_SEEN] = [k for k in meta.get(_SEEN, ()) if k not in images]
+    Gradients of convolutions come with channels last, and results of padded products with gaps: torch would copy each
+    by a kernel of its own. ``written``: the outputs that are not among the results of the module.
+    """
+    outputs = [output for k, output in enumerate(graph.outputs) if k not in written]
+    saved = [k for k, output in enumerate(outputs) if output.role is Role.saved and not graph.symbols]
+    images = {k for k in saved if _rank(outputs[k]) >= _IMAGE}
+    seen = [k for k, output in enumerate(outputs) if _is_laid_out(output, graph)]
+
+    def compiler(module: torch.fx.GraphModule, *args: Any, **how: Any) -> Any:
+        output = module.graph.output_node()
+        output.meta[_SEEN] = [k for k in output.meta.get(_SEEN, ()) if k not in images]
+        results: Sequence[Any] = output.args[0]  # type: ignore[assignment]
+        with module.graph.inserting_before(output):
+            laid_out = [_row_major(x, not graph.symbols) if k in seen else x for k, x in enumerate(results)]
+        output.args = (tuple(laid_out),)
+        module.recompile()
         return inner(module, *args, **how)
 
-    return free
+    return compiler
 
 
-def row_major_gradients(module: torch.fx.GraphModule, graph: Graph) -> torch.fx.GraphModule:
-    """The module, changed in place, whose gradients are laid out within where they are captured row-major.
-
-    Those of convolutions come with channels last; autograd would copy each by a kernel of its own.
-    """
-    if graph.kind is not Kind.backward:
-        return module
-    output = module.graph.output_node()
-    (results,) = output.args
-    with module.graph.inserting_before(output):
-        laid_out = [
-            _row_major(node, value.tensor) if value.tensor.strides is None and value.tensor.rank >= _IMAGE else node
-            for node, value in zip(results, graph.output_values(), strict=True)  # type: ignore[arg-type]
-        ]
-    output.args = (laid_out,)
-    module.recompile()
-    return module
+def _rank(output: Output) -> int:
+    return output.value.tensor.rank if isinstance(output.value, Value) else 0
 
 
-def _row_major(node: Any, type_: TensorType) -> torch.fx.Node:
+def _is_laid_out(output: Output, graph: Graph) -> bool:
+    """Whether a caller sees it, row-major. Where sizes are symbols only images are looked at: to ask is a guard."""
+    if output.role in (Role.saved, Role.mutation) or not isinstance(output.value, Value):
+        return False
+    is_asked = not graph.symbols or (graph.kind is Kind.backward and _rank(output) >= _IMAGE)
+    return is_asked and output.value.tensor.strides is None
+
+
+def _row_major(node: torch.fx.Node, is_static: bool) -> torch.fx.Node:
     """The value with the strides of its shape, for dimensions of one as well, to which torch leaves any."""
-    graph: torch.fx.Graph = node.graph
-    found = graph.call_function(torch.ops.aten.contiguous.default, (node,))
-    if 1 in type_.shape and type_.is_static:
-        for shape in ([n for n in type_.shape if n != 1], type_.shape):
-            found = graph.call_function(torch.ops.aten.view.default, (found, list(shape)))
-    return found
+    found = _as_computed(node)
+    if not found.is_contiguous():
+        return _call(torch.ops.aten.clone.default, node, memory_format=torch.contiguous_format)
+    if is_static and found.stride() != row_major(found.shape):
+        flat = _call(torch.ops.aten.view.default, node, [n for n in found.shape if n != 1])
+        return _call(torch.ops.aten.view.default, flat, list(found.shape))
+    return node
+
+
+def _as_computed(node: torch.fx.Node) -> torch.Tensor:
+    """What is known of a value, told anew where it is a view.
+
+    A pass that pads a product and takes a part of the result leaves there what was known before.
+    """
+    if not _is_view(node):
+        found: torch.Tensor = node.meta["val"]
+        return found
+    of, *others = node.args
+    assert isinstance(of, torch.fx.Node), "a view is of a tensor"
+    with contextlib.suppress(RuntimeError, ValueError):  # what cannot be seen so is copied
+        node.meta["val"] = node.target(_as_computed(of), *others, **node.kwargs)  # type: ignore[operator]
+    known: torch.Tensor = node.meta["val"]
+    return known
+
+
+def _is_view(node: torch.fx.Node) -> bool:
+    """Whether the node is a view of one tensor by sizes that are numbers."""
+    op = node.target
+    if not isinstance(op, torch._ops.OpOverload) or not (op.is_view or op is torch.ops.aten._unsafe_view.default):
+        return False
+    return not any(isinstance(a, torch.fx.Node) for a in pytree.tree_leaves((node.args[1:], node.kwargs)))
+
+
+def _call(op: Any, node: torch.fx.Node, *args: Any, **how: Any) -> torch.fx.Node:
+    called = node.graph.call_function(op, (node, *args), how)
+    called.meta["val"] = op(node.meta["val"], *args, **how)
+    return called
+
+
+def channels_last(inner: Callable[..., Any]) -> Callable[..., Any]:
+    """``inner``, for modules whose convolutions' inputs and weights lie as the gradients that come to them do.
+
+    ATen's kernels go by the former, and turn gradients over where those are images of a caller's.
+    """
+
+    def compiler(module: torch.fx.GraphModule, *args: Any, **how: Any) -> Any:
+        for node in module.graph.find_nodes(op="call_function", target=torch.ops.aten.convolution_backward.default):
+            gradient, *others = node.args[:3]
+            if not _has_channels_last(gradient):
+                continue
+            with module.graph.inserting_before(node):
+                for place, x in enumerate(others, start=1):
+                    if not _has_channels_last(x):
+                        turned = _call(torch.ops.aten.clone.default, x, memory_format=torch.channels_last)
+                        node.update_arg(place, turned)
+        module.recompile()
+        return inner(module, *args, **how)
+
+    return compiler
+
+
+def _has_channels_last(node: Any) -> bool:
+    found: torch.Tensor = node.meta["val"]
+    return found.dim() != _IMAGE or found.is_contiguous(memory_format=torch.channels_last)
 
 
 _SEEN = "user_visible_output_idxs"

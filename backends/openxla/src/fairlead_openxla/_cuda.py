@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -26,6 +27,8 @@ __all__ = ["CudaExecutable", "CudaMemory", "cuda_memory"]
 
 _LONGEST = 250
 
+_NOTHING = contextlib.nullcontext()
+
 _ALIGNED = 16
 """Bytes. XLA refuses to read what begins elsewhere (``kEntryParameterAlignBytes``)."""
 
@@ -47,6 +50,10 @@ class CudaMemory:
         self._import, self._export = direct_importer(), direct_exporter()
         if not self._goes_directly():
             self._import = self._export = None
+
+    def current(self) -> contextlib.AbstractContextManager[Any]:
+        """A block in which the device is torch's current one, as it mostly is."""
+        return _NOTHING if torch.cuda.current_device() == self.index else torch.cuda.device(self.index)
 
     def ready(self, tensor: torch.Tensor) -> torch.Tensor:
         """A tensor as XLA can read it: itself, or a copy on torch's current stream.
@@ -116,7 +123,7 @@ class CudaExecutable(XlaExecutable):
         memory = self._memory
         if torch.cuda.is_current_stream_capturing():
             raise _recorded(self._graph)
-        with calling(), torch.cuda.device(memory.index):
+        with calling(), memory.current():
             program = self._program_for(inputs)
             arrays = self._arrays.copy()
             read: list[torch.Tensor] = []
