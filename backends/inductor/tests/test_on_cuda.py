@@ -71,14 +71,20 @@ def test_what_inductor_gets_wrong_on_cuda_is_declined_there_alone() -> None:
         assert bool(asked(there.nodes[0]).reason) is declined
 
 
-@pytest.mark.parametrize(
-    ("dtype", "device", "declined"), [("bf16", "cuda:0", True), ("bf16", "cpu", False), ("f32", "cuda:0", False)]
-)
-def test_the_loss_of_halves_is_declined_on_cuda_alone(dtype: str, device: str, declined: bool) -> None:
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_loss_of_halves_is_rounded_from_float32(weighted: bool) -> None:
     there = graph(
-        f'in %0 user "" : {dtype}[2, 3] @{device}',
-        f'in %1 user "" : i64[2] @{device}',
-        f"%2, %3 = aten.nll_loss_forward.default(%0, %1, none, 1, -100) : {dtype}[] @{device}, {dtype}[] @{device}",
-        "out %2 user",
+        'in %0 user "" : bf16[5, 3] @cuda:0',
+        'in %1 user "" : i64[5] @cuda:0',
+        'in %2 user "" : bf16[3] @cuda:0',
+        f"%3, %4 = aten.nll_loss_forward.default(%0, %1, {'%2' if weighted else 'none'}, 1, -100)"
+        " : bf16[] @cuda:0, bf16[] @cuda:0",
+        "out %3 user",
+        "out %4 user",
     )
-    assert InductorBackend().supports(there.nodes[0]).accepted is not declined
+    x, weight = torch.randn(5, 3).log_softmax(1).bfloat16(), torch.rand(3).bfloat16()
+    target = torch.tensor([0, 2, -100, 1, 1])
+    found = given(there, [x, target, weight])
+    right = torch.ops.aten.nll_loss_forward.default(x.float(), target, weight.float() if weighted else None, 1, -100)
+    assert InductorBackend().supports(there.nodes[0]).accepted
+    assert all(torch.equal(mine, theirs.bfloat16()) for mine, theirs in zip(found, right, strict=True))

@@ -52,6 +52,26 @@ def main() -> None:
     shifted = ov.Core().compile_model(ov.Model([op.add(wide, op.constant(1))], [wide]), "CPU")
     show("1 + 2**40, in i64", shifted([np.array([0, 2**40])])[0], "1 1099511627777")
     show("dft of 1000, relative error", f"{transform():.0e}", "less than 1e-06")
+    show("pairs of 27 features, error", f"{pairs():.0e}", "less than 1e-06")
+
+
+def pairs() -> float:
+    """How far off are products of features with each other, the upper triangle: an op for recommenders takes over.
+
+    It has the lower triangle whatever is gathered, once there are 27 features.
+    """
+    features = [op.parameter([16, 8], np.float32) for _ in range(27)]
+    rows = op.reshape(op.concat(features, 1), op.constant([16, 27, 8]), False)
+    products = op.matmul(rows, op.transpose(rows, op.constant([0, 2, 1])), False, False)
+    flat = op.reshape(op.transpose(products, op.constant([1, 2, 0])), op.constant([27 * 27, 16]), False)
+    first, second = np.triu_indices(27, 1)
+    picked = op.transpose(op.gather(flat, op.constant(first * 27 + second), op.constant(0)), op.constant([1, 0]))
+    graph = ov.Model([op.concat([features[0], picked], 1)], features)
+    given = np.random.default_rng(0).standard_normal((27, 16, 8)).astype(np.float32)
+    found = ov.Core().compile_model(graph, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})(list(given))[0]
+    each = np.moveaxis(given.astype(np.float64), 0, 1)
+    right = (each @ each.transpose(0, 2, 1))[:, first, second]
+    return float(np.abs(found[:, 8:] - right).max() / np.abs(right).max())
 
 
 def transform() -> float:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
 import msgspec
 import pytest
 import torch
 
+import fairlead
 from fairlead.backend import Executable
 from fairlead.ir import DType, Graph, Input, Kind, Node, Output, Symbol, TensorType, Token, Value
 from fairlead_openvino import _compiled, backend
@@ -227,3 +229,25 @@ def test_a_loop_that_carries_a_64_bit_integer_is_declined() -> None:
 def wide_region() -> Graph:
     n = Value(0, TensorType(DType.i64, ()))
     return Graph("r", Kind.region, (Input(n),), (), (Output(n),), ())
+
+
+@pytest.mark.parametrize("moved", [False, True])
+@pytest.mark.parametrize("order", [torch.triu_indices, torch.tril_indices])
+def test_the_pairs_of_27_features_are_those_that_were_asked_for(order: Any, moved: bool) -> None:
+    """The plugin has an op for the features of a recommender, which goes by no indices."""
+    first, second = order(27, 27, 1 if order is torch.triu_indices else -1)
+    flat = first * 27 + second
+
+    def pairs(*features: torch.Tensor) -> torch.Tensor:
+        each = torch.stack(features, 1)
+        products = each @ each.transpose(1, 2)
+        if moved:
+            picked = products.permute(1, 2, 0).reshape(27 * 27, -1).index_select(0, flat).t()
+        else:
+            picked = products[:, first, second]
+        return torch.cat([features[0], picked], 1)
+
+    torch._dynamo.reset()
+    features = [torch.randn(16, 8) for _ in range(27)]
+    found = fairlead.compile(pairs, backend="openvino", fallback=())(*features)
+    torch.testing.assert_close(found, pairs(*features), rtol=1e-4, atol=1e-4)

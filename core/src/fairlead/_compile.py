@@ -25,6 +25,7 @@ from fairlead.passes import (
     communicates,
     decompose,
     eliminate_common_subexpressions,
+    even_bags,
     fold_constants,
     hoist,
     split_dropout,
@@ -230,6 +231,7 @@ class _Build:
         if not self.backend.capabilities.rng or (self.request.rng == "eager" and self.backend.name != DRAWS):
             graph = split_dropout(graph)
         graph = decompose(graph, self.backend.capabilities.keeps)
+        graph = even_bags(graph, lambda node: self._support(self.backend.name, node).accepted)
         graph = eliminate_common_subexpressions(fold_constants(graph))
         return verify(_apply(graph, passes, hooks.Stage.decomposed))
 

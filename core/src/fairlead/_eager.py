@@ -55,8 +55,9 @@ class EagerBackend:
     def compile(self, graph: Graph, options: NoOptions, constants: Mapping[int, torch.Tensor], /) -> EagerExecutable:
         """The graph as a torch function."""
         from fairlead.interpret import to_fx
+        from fairlead.interpret._additions import adding_rows
 
-        return EagerExecutable(graph, to_fx(graph).forward)
+        return EagerExecutable(graph, adding_rows(to_fx(graph)).forward)
 
     def dump(self, executable: Executable, /) -> bytes:
         """The graph's fingerprint: there is nothing else to keep."""

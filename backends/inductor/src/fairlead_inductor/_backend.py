@@ -132,11 +132,6 @@ def _is_on_cuda(node: Node) -> bool:
     return any(isinstance(v.type, TensorType) and v.type.device.startswith("cuda") for v in node.operands())
 
 
-def _loss_of_halves(node: Node) -> str | None:
-    halves = any(r is not None and r.tensor.dtype in (DType.f16, DType.bf16) for r in node.results)
-    return "Inductor gives the loss of halves in float32 on CUDA" if halves and _is_on_cuda(node) else None
-
-
 def _frexp(node: Node) -> str | None:
     return "Inductor takes denormal numbers apart wrongly on CUDA" if _is_on_cuda(node) else None
 
@@ -221,10 +216,6 @@ _WRONG: dict[str, Callable[[Node], str | None]] = {
     "aten.nextafter.default": _nextafter,
     "aten.erfinv.default": _erfinv,
     "aten.frexp.Tensor": _frexp,
-    "aten.nll_loss_forward.default": _loss_of_halves,
-    "aten.nll_loss_backward.default": _loss_of_halves,
-    "aten.nll_loss2d_forward.default": _loss_of_halves,
-    "aten.nll_loss2d_backward.default": _loss_of_halves,
     "aten.var.correction": _variance,
     "aten.var_mean.correction": _variance,
     "aten.sort.stable": _sort,

@@ -243,10 +243,14 @@ def _wide(x: torch.Tensor) -> torch.Tensor:
 
 
 def _in_its_dtype(loss: Callable[..., Any]) -> Callable[..., Any]:
-    """``loss`` or its gradient, whose results have the dtype of its first operand."""
+    """``loss`` or its gradient, whose results have the dtype of its first operand; of halves on CUDA by float32."""
 
     def run(x: torch.Tensor, *rest: Any) -> Any:
-        results = loss(x, *rest)
+        wide = x.device.type == "cuda" and x.dtype in (torch.float16, torch.bfloat16)
+        given = (x, *rest)
+        if wide:  # what Inductor computes in float32 it would leave so
+            given = tuple(a.float() if isinstance(a, torch.Tensor) and a.dtype is x.dtype else a for a in given)
+        results = loss(*given)
         return tuple(r.to(x.dtype) for r in results) if isinstance(results, tuple) else results.to(x.dtype)
 
     return run

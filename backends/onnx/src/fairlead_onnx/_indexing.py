@@ -32,6 +32,7 @@ def embedding_backward(c: Call) -> Ref:
     rank, padding = c.rank(1), c.number(3)
     if 0 in c.type(0).shape:
         raise Declined("the gradient of an empty lookup")
+    _need_few(w, c.type(0).shape)
     column = w.op("Unsqueeze", places, w.ints(rank))
     if padding >= 0:
         hidden = w.same("Equal", column, w.number(int(padding), DType.i64), result=DType.bool)
@@ -116,6 +117,8 @@ class _Scatter:
     def into(self, x: Ref, reduction: str, source: Ref | None = None) -> Ref:
         """``x`` with the source, or a number, or another tensor of its shape, at the places."""
         w, c = self._call.writer, self._call
+        if reduction != "none":
+            _need_few(w, c.type(2).shape)
         source = self.source if source is None else source
         if w.is_number(source):
             source = filled(w, source, (1,) if self._flat else c.type(2).shape)
@@ -161,7 +164,10 @@ def masked_scatter(c: Call) -> Ref:
 
 @rule("aten.index.Tensor")
 def index(c: Call) -> Ref:
-    """Advanced indexing. The indexed dimensions are moved to the front, where GatherND reads them."""
+    """Advanced indexing. The indexed dimensions are moved to the front, where GatherND reads them.
+
+    Where the runtime's GatherND is avoided, adjacent ones are one where they are.
+    """
     w, x, rank = c.writer, c.tensor(0), c.rank(0)
     places = _index_tensors(c)
     axes = sorted(places)
@@ -169,29 +175,32 @@ def index(c: Call) -> Ref:
         raise Declined("indexing an empty tensor")
     if len(axes) == 1:
         return w.op("Gather", x, _to_i64(c, places[axes[0]], c.type(0).shape[axes[0]]), axis=axes[0])
+    indices, is_avoided = [places[a] for a in axes], "GatherND" in w.target.avoided
+    if is_avoided and axes == list(range(axes[0], axes[0] + len(axes))):
+        return _gathered_flat(c, x, list(c.type(0).shape), indices, axes[0])
     front = (*axes, *(d for d in range(rank) if d not in axes))
     if front != tuple(range(rank)):
         x = w.op("Transpose", x, perm=front)
-    indices = [places[a] for a in axes]
-    if "GatherND" in w.target.avoided:
+    if is_avoided:
         out = _gathered_flat(c, x, [c.type(0).shape[d] for d in front], indices)
     else:
         out = w.op("GatherND", x, _stacked(c, indices, axes))
     return _placed_back(w, out, axes, _broadcast_rank(places.values()), c.out.rank)
 
 
-def _gathered_flat(c: Call, x: Ref, shape: Sequence[Dim], indices: Sequence[Value]) -> Ref:
-    """GatherND as one Gather: the indexed dimensions, the first of ``shape``, as one, row-major."""
-    w, count = c.writer, len(indices)
+def _gathered_flat(c: Call, x: Ref, shape: Sequence[Dim], indices: Sequence[Value], first: int = 0) -> Ref:
+    """GatherND as one Gather: the indexed dimensions of ``shape``, from the ``first`` on, as one, row-major."""
+    w, end = c.writer, first + len(indices)
     at: Ref | None = None
-    for dim, index in zip(shape[:count], indices, strict=True):
+    for dim, index in zip(shape[first:end], indices, strict=True):
         size = w.scalar(w.dim(dim))
         place = _to_i64(c, index, dim)
         negative = w.same("Less", place, w.number(0, DType.i64), result=DType.bool)
         place = w.select(negative, w.same("Add", place, size), place)
         at = place if at is None else w.same("Add", w.same("Mul", at, size), place)
     assert at is not None
-    return w.op("Gather", w.reshape(x, (product(shape[:count]), *shape[count:])), at, axis=0)
+    whole = w.reshape(x, (*shape[:first], product(shape[first:end]), *shape[end:]))
+    return w.op("Gather", whole, at, axis=first)
 
 
 def _placed_back(w: Writer, out: Ref, axes: list[int], index_rank: int, rank: int) -> Ref:
@@ -224,12 +233,22 @@ def index_put(c: Call) -> Ref:
     index_shape = _broadcast_shape(places.values())
     updates = _updates(c, axes[0], index_shape, [c.type(0).shape[d] for d in rest])
     if c.args[3]:
+        _need_few(w, (*index_shape, *(c.type(0).shape[d] for d in rest)))
         dtype = w.kernel_dtype("ScatterND add", x.dtype)
         shape = [c.type(0).shape[d] for d in front]
         out = w.cast(_added(w, w.cast(x, dtype), shape, len(axes), where, w.cast(updates, dtype)), x.dtype)
     else:
         out = w.op("ScatterND", x, where, updates)
     return w.op("Transpose", out, perm=tuple(front.index(d) for d in range(rank))) if moved else out
+
+
+def _need_few(w: Writer, shape: Sequence[Dim]) -> None:
+    """Raises `Declined` where the runtime, which combines one number after another, would take longer than torch."""
+    count, most = product(shape), w.target.most_added
+    if isinstance(count, int) and 0 < most < count:
+        raise Declined(
+            f"slower than eager here: {w.target.name} combines {count} numbers with those at computed places one by one"
+        )
 
 
 def _added(w: Writer, x: Ref, shape: Sequence[Dim], count: int, where: Ref, updates: Ref) -> Ref:

@@ -36,7 +36,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     of a NaN, where torch rounds: their rounding is written in f32.
     ``complete``: it has no kernel but those of ``kernels``, and conversions. ``unchecked``: it
     goes on where an index is out of range: the model has one more result, which says whether none was. ``most_joined``:
-    so many tensors its Concat takes at most; 0 is any number.
+    so many tensors its Concat takes at most; 0 is any number. ``most_added``: so many numbers it combines with what is
+    at computed places before torch is faster; 0 is any number.
     ``saturates``: it adds two products of an unsigned and a signed byte in 16 bits, which are too few: signed bytes
     that stand for quantised numbers are written as unsigned ones.
     """
@@ -61,3 +62,4 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     complete: bool = False
     unchecked: bool = False
     most_joined: int = 0
+    most_added: int = 0

@@ -118,7 +118,11 @@ def cat(c: Call) -> Ref:
     refs = [c.operand(p, c.dtype) for p in parts]
     if len(refs) == 1:
         return refs[0]
-    return c.writer.op("Concat", *refs, axis=cast(int, c.args[1]) % c.out.rank)
+    w, axis = c.writer, cast(int, c.args[1]) % c.out.rank
+    if f"Concat of {len(refs)}" in w.target.avoided and len({p.tensor.shape for p in parts}) == 1:
+        rows = [w.op("Unsqueeze", ref, w.ints(axis)) for ref in refs]
+        return w.reshape(w.op("Concat", *rows, axis=axis), c.out.shape)
+    return w.op("Concat", *refs, axis=axis)
 
 
 @rule("aten.stack.default")

@@ -1,5 +1,6 @@
 """Rewrites of IR graphs, each from one documented form to another. They know neither torch nor any backend."""
 
+from fairlead.passes._bags import even_bags
 from fairlead.passes._canonicalize import canonicalize
 from fairlead.passes._common import eliminate_common_subexpressions
 from fairlead.passes._communication import WAIT, communicates, is_collective
@@ -31,6 +32,7 @@ __all__ = [
     "draws",
     "draws_random_numbers",
     "eliminate_common_subexpressions",
+    "even_bags",
     "fold_constants",
     "fold_tensors",
     "hoist",

@@ -107,3 +107,16 @@ def one_thread(trial: Trial) -> None:
         trial.compile(trial.made(Mlp))(trial.normal(2, 8))
     finally:
         torch.set_num_threads(before)
+
+
+@check(Level.L1)
+def several_threads_add_at_one_place(trial: Trial) -> None:
+    """Eight thousand rows added to ten: a thread that overwrites what another has added loses whole numbers."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(4)
+    try:
+        twin = trial.compile(lambda x, places, rows: x.index_add(0, places, rows))
+        for _ in range(3):
+            twin(trial.normal(10, 2).round(), trial.integers(10, 8000), trial.normal(8000, 2).round())
+    finally:
+        torch.set_num_threads(before)

@@ -188,6 +188,18 @@ def float32_stays_float32(trial: Trial) -> None:
 
 
 @check(Level.L1)
+def pairs_of_features_are_those_asked_for(trial: Trial) -> None:
+    """The products of 27 features with each other, each pair once, from above the diagonal: as in a recommender."""
+    first, second = torch.triu_indices(27, 27, 1, device=trial.device)
+
+    def program(*features: Tensor) -> Tensor:
+        each = torch.stack(features, 1)
+        return torch.cat([features[0], (each @ each.mT)[:, first, second]], 1)
+
+    trial.compile(program)(*(trial.normal(4, 8) for _ in range(27)))
+
+
+@check(Level.L1)
 def not_a_number_and_infinity_pass_through(trial: Trial) -> None:
     x = trial.normal(6)
     x[0], x[1], x[2], x[3] = float("nan"), float("inf"), float("-inf"), -0.0
