@@ -23,6 +23,7 @@ from stages import LOWERING, measure_apart
 
 from fairlead._compare import Entry, Kind, Report, Row, Settings, Status, Subject, compare
 from fairlead._compare import tables as terminal_tables
+from fairlead.ir import DType
 
 HERE = Path(__file__).parent
 
@@ -93,9 +94,12 @@ def _run(options: argparse.Namespace) -> Results:
         threads=options.threads,
         seconds=0.5 if options.quick else options.seconds,
         training=options.train,
+        dynamic=options.dynamic,
+        dtype=None if options.dtype is None else DType(options.dtype),
     )
     report = compare(options.models, rows, settings, lambda text: console.print(text, style="dim"))
-    return Results(report, {} if options.train else _stages(options.models, settings.backends))
+    plain = not (options.train or options.dtype or options.dynamic)
+    return Results(report, {} if not plain else _stages(options.models, settings.backends))
 
 
 def _rows(options: argparse.Namespace) -> tuple[Entry, ...]:
@@ -136,6 +140,10 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--models", type=_names, default=MODELS)
     parser.add_argument("--threads", type=int, help="threads of each row; torch's choice by default")
     parser.add_argument("--seconds", type=float, default=2.0, help="how long each row is timed")
+    parser.add_argument(
+        "--dtype", choices=("bf16", "f16", "f64"), help="of weights and inputs; the models' own by default"
+    )
+    parser.add_argument("--dynamic", action="store_true", help="three sizes of what may vary, which are symbols")
     parser.add_argument("--train", action="store_true", help="training steps instead of inference")
     parser.add_argument("--join", nargs="+", type=Path, metavar="FILE", help="join the results of earlier runs instead")
     parser.add_argument("--out", default="docs/results/compare-cpu", help="where to write, without the suffix")

@@ -43,6 +43,10 @@ def _head(report: Report, command: str) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in machine.versions.items() if "fairlead-" not in name)
     mode = "training step (forward, loss, backward)" if report.settings.training else "inference"
     threads = report.settings.threads or "torch's choice of"
+    if report.settings.dtype is not None:
+        mode += f", {report.settings.dtype}"
+    if report.settings.dynamic:
+        mode += ", sizes that vary"
     return (
         f"# Backends on a CPU: {mode}\n\n"
         f"`{command}`, {report.date}. {machine.processor}, {machine.cores} cores, {machine.memory / 1024:.0f} GiB; "
@@ -175,7 +179,7 @@ def _stages(stages: Stages) -> str:
     def rows() -> Iterator[list[str]]:
         for model, backends in stages.items():
             for backend, seconds in backends.items():
-                yield [f"{model}, {backend}", *(f"{seconds[name]:.3f}" for name in names)]
+                yield [f"{model}, {backend}", *(f"{seconds[name]:.3f}" if name in seconds else "-" for name in names)]
 
     return (
         "## Where a first call goes, processor seconds\n\n"

@@ -20,8 +20,8 @@ import fairlead
 import fairlead_tensorrt
 from fairlead._compare._reference import example, with_dynamic
 from fairlead._models import CATALOG
-from fairlead._models._captured import mark, with_dtype
-from fairlead._models._load import load
+from fairlead._models._captured import mark
+from fairlead._models._load import load, with_dtype
 from fairlead.errors import FairleadError
 from fairlead.ir import DType
 from fairlead.registry import registry

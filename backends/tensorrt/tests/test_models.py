@@ -10,8 +10,8 @@ import torch
 import fairlead
 from fairlead._compare._reference import example, with_dynamic
 from fairlead._models import CATALOG, Model
-from fairlead._models._captured import mark, with_dtype
-from fairlead._models._load import load
+from fairlead._models._captured import mark
+from fairlead._models._load import load, with_dtype
 from fairlead.ir import DType
 from fairlead.registry import registry
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html.parser
+import json
 import re
 from pathlib import Path
 
@@ -157,6 +158,18 @@ def test_without_fallback_a_declined_node_is_a_failure_and_shared_weights_are_of
     assert "FL401" in text
     assert re.search(r"weights \d MiB, shared\n", text)
     assert re.search(r"holding +ok ", text), text
+
+
+def test_weights_and_inputs_of_all_rows_are_turned_into_the_type_that_is_asked_for(vendors: Path) -> None:
+    arguments = ("--baseline", "none", "--seconds", "0", "--repeat", "1", "--threads", "1", "--json", "-")
+    whole, half = (
+        json.loads(fairlead("compare", "mlp", "--backends", "picky", *arguments, *dtype, site=vendors).stdout)
+        for dtype in ((), ("--dtype", "bf16"))
+    )
+    (first,), (second,) = whole["comparisons"], half["comparisons"]
+    assert [row["status"] for row in second["rows"]] == ["ok", "ok"]
+    assert 1.5 < first["weights"] / second["weights"] < 2.5
+    assert all(shape.startswith("bfloat16") for shape in second["inputs"].values())
 
 
 @pytest.mark.parametrize(

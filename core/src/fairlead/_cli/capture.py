@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fairlead import ir
+from fairlead._cli.dtypes import FloatType
 from fairlead._cli.files import writable
 from fairlead._cli.terminal import JsonOption, err, print_json, show
 from fairlead._cli.verify import Verification, content
@@ -28,15 +29,6 @@ class Weights(enum.StrEnum):
     inline = "inline"
     none = "none"
     random = "random"
-
-
-class FloatType(enum.StrEnum):
-    """Floating-point types that a model can be turned into."""
-
-    f64 = "f64"
-    f32 = "f32"
-    bf16 = "bf16"
-    f16 = "f16"
 
 
 def register(app: typer.Typer) -> None:
@@ -81,8 +73,8 @@ def capture(
 
 def _captured(spec: str, training: bool, dynamic: bool, dtype: FloatType | None) -> CapturedGraphs:
     from fairlead._compare._reference import example, with_dynamic
-    from fairlead._models._captured import capture_model, mark, with_dtype
-    from fairlead._models._load import load
+    from fairlead._models._captured import capture_model, mark
+    from fairlead._models._load import load, with_dtype
 
     model = load(spec, training=training)
     if dtype is not None:

@@ -16,12 +16,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from fairlead._cli.children import ChildError, run_probe
+from fairlead._cli.dtypes import FloatType
 from fairlead._cli.probe import BackendFinding
 from fairlead._cli.terminal import err, out, show
 from fairlead._compare import Report, Settings, compare, entries, require_report, steps, tables, to_html, to_json
 from fairlead._models import CATALOG, check_spec
 from fairlead._registry import Status, registry
 from fairlead.errors import ArgumentError
+from fairlead.ir import DType
 
 STDOUT = Path("-")
 
@@ -58,6 +60,7 @@ def compare_models(
     threads: Annotated[
         int | None, typer.Option(min=1, help="Threads of each backend.", show_default="torch's choice")
     ] = None,
+    dtype: Annotated[FloatType | None, typer.Option(help="Turn weights and inputs into this type first.")] = None,
     seconds: Annotated[float, typer.Option(min=0.0, help="Time each row for at least so long.")] = 2.0,
     repeat: Annotated[int, typer.Option(min=1, help="Time each row for at least so many calls.")] = 20,
     timeout: Annotated[float, typer.Option(min=1.0, help="Seconds that one step of a row may take.")] = 600.0,
@@ -80,6 +83,7 @@ def compare_models(
         fallback=not no_fallback,
         share_weights=share_weights,
         threads=threads,
+        dtype=None if dtype is None else DType(dtype.value),
         seconds=seconds,
         repeat=repeat,
         timeout=timeout,

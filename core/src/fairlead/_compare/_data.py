@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from fairlead.ir import DType
 from fairlead.placement import Decline
 
 __all__ = [
@@ -187,7 +188,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What was asked.
 
-    ``seconds`` and ``repeat``: each row is timed for so long and at least so often, in ``turns`` turns.
+    ``seconds`` and ``repeat``: each row is timed for so long and at least so often, in ``turns`` turns. ``dtype``: the
+    floating-point type of weights and inputs, or none for the model's own.
     """
 
     backends: tuple[str, ...] = ()
@@ -197,6 +199,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     fallback: bool = True
     share_weights: bool = False
     threads: int | None = None
+    dtype: DType | None = None
     seconds: float = 2.0
     repeat: int = 20
     turns: int = 10

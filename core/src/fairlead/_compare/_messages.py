@@ -7,6 +7,7 @@ from typing import TypeAlias
 import msgspec
 
 from fairlead._compare._data import Accuracy, FirstCall, Memory, PlacementSummary, Status
+from fairlead.ir import DType
 
 __all__ = [
     "Failed",
@@ -48,6 +49,7 @@ class Load(msgspec.Struct, frozen=True, tag=True):
     fallback: bool
     threads: int | None
     share_weights: bool = False
+    dtype: DType | None = None
 
 
 class Loaded(msgspec.Struct, frozen=True, tag=True):

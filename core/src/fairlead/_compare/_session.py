@@ -144,6 +144,7 @@ class _Session:
             fallback=settings.fallback,
             threads=settings.threads,
             share_weights=settings.share_weights,
+            dtype=settings.dtype,
         )
         loaded = process.ask(request, Loaded)
         measured = process.ask(First(), Measured)

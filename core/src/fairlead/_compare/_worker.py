@@ -32,7 +32,7 @@ from fairlead._compare._served import serve
 from fairlead._compare._step import Call, results, run, step
 from fairlead._compare._subjects import compiled, graphs, placement
 from fairlead._compare._usage import MemoryMark, cpu_seconds
-from fairlead._models._load import load
+from fairlead._models._load import load, with_dtype
 
 MIB = 2**20
 
@@ -47,6 +47,8 @@ class Worker:
         if request.threads:
             torch.set_num_threads(request.threads)
         model = load(request.spec, training=request.training)
+        if request.dtype is not None:
+            model = with_dtype(model, request.dtype)
         if self._state.exists:
             model = self._state.adopt(model)
         else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -14,12 +14,11 @@ from fairlead._capture import Captured, capture
 from fairlead._models._fir import WEIGHTS
 from fairlead._models._model import Model
 from fairlead._models._tensors import tensors_of
-from fairlead._torch_types import TORCH_DTYPES
 from fairlead.errors import ArgumentError, CaptureError
 from fairlead.interpret import to_fx
-from fairlead.ir import DType, Graph, Kind, Role, verify
+from fairlead.ir import Graph, Kind, Role, verify
 
-__all__ = ["CapturedGraphs", "backward", "capture_model", "mark", "with_dtype"]
+__all__ = ["CapturedGraphs", "backward", "capture_model", "mark"]
 
 
 @dataclass
@@ -137,10 +136,3 @@ def _loss(output: Any) -> torch.Tensor:
     if (loss := tensors.get("loss")) is not None:
         return loss
     return torch.stack([t.float().square().mean() for t in tensors.values() if t.requires_grad]).sum()
-
-
-def with_dtype(model: Model, dtype: DType) -> Model:
-    """The model with its floating-point weights and inputs in another type."""
-    wanted = TORCH_DTYPES[dtype]
-    args, kwargs = model.inputs({n: t.to(wanted) if t.is_floating_point() else t for n, t in model.tensors.items()})
-    return replace(model, module=model.module.to(wanted), args=args, kwargs=kwargs)

@@ -7,6 +7,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,9 +17,11 @@ import torch
 from fairlead._models._catalog import CATALOG, check_spec
 from fairlead._models._fir import load_fir
 from fairlead._models._model import Dynamic, Model
+from fairlead._torch_types import TORCH_DTYPES
 from fairlead.errors import ArgumentError, ModelNotFoundError
+from fairlead.ir import DType
 
-__all__ = ["load"]
+__all__ = ["load", "with_dtype"]
 
 SHAPE = "return (module, inputs), (module, inputs, dynamic), or a module with example_inputs"
 
@@ -148,3 +151,10 @@ def _check_dynamic(model: Model) -> None:
 
 def _bad_factory(spec: str, why: str) -> ArgumentError:
     return ArgumentError(f"the factory {spec!r} does not give a model: {why}", where="MODEL", next=f"{SHAPE}")
+
+
+def with_dtype(model: Model, dtype: DType) -> Model:
+    """The model with its floating-point weights and inputs in another type."""
+    wanted = TORCH_DTYPES[dtype]
+    args, kwargs = model.inputs({n: t.to(wanted) if t.is_floating_point() else t for n, t in model.tensors.items()})
+    return replace(model, module=model.module.to(wanted), args=args, kwargs=kwargs)
