@@ -223,3 +223,23 @@ def test_programs_may_be_compiled_at_once() -> None:
         found = list(pool.map(called, programs))
     for n, result in enumerate(found):
         torch.testing.assert_close(result, torch.sin(x * n) + n)
+
+
+@pytest.mark.parametrize("shape", [(1000, 32), (1000, 1), (32,)])
+def test_many_rows_are_added_each_time_from_either_end(shape: tuple[int, ...]) -> None:
+    torch._dynamo.reset()
+    places, values = torch.randint(-50, 50, (1000,)), torch.randn(shape)
+
+    def add(x: torch.Tensor, places: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+        return x.index_put((places,), values, accumulate=True)
+
+    found = fairlead.compile(add, backend="inductor", fallback=())(torch.ones(50, 32), places, values)
+    right = add(torch.ones(50, 32, dtype=torch.float64), places, values.double())
+    torch.testing.assert_close(found.double(), right, rtol=1e-5, atol=1e-5)
+
+
+def test_a_place_among_many_that_is_not_there_is_an_error() -> None:
+    torch._dynamo.reset()
+    add = fairlead.compile(lambda x, places: x.index_add(0, places, x[:1].expand(1000, 32)), backend="inductor")
+    with pytest.raises(Exception, match="out of bounds"):
+        add(torch.ones(50, 32), torch.full((1000,), 50))

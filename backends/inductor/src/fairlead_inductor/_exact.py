@@ -20,6 +20,7 @@ from typing import Any
 import torch
 
 from fairlead.ir import Node
+from fairlead_inductor._additions import adding_rows
 from fairlead_inductor._casts import is_rounded, to_copy, to_copy_of_rounded
 from fairlead_inductor._on_cuda import EXACT_ON_CUDA, fmod
 
@@ -289,4 +290,5 @@ _EXACT: dict[Any, Callable[..., Any]] = {  # an op as a whole where an operand i
         )
     },
     **EXACT_ON_CUDA,
+    _aten.index_put.default: adding_rows(EXACT_ON_CUDA[_aten.index_put.default]),
 }
