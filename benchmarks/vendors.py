@@ -226,7 +226,8 @@ class _Bare:
         self._shapes = {name: tensor.shape for name, tensor in result.items()}
         self._bound = [value.clone() if isinstance(value, torch.Tensor) else value for value in spy.inputs]
         self._run, self._results = bind(spy.jobs[0], self._bound)
-        torch.set_num_threads(1)  # threads that copy would spin after it, on the cores of the runtime's own
+        if backend != "tvm":  # whose threads are torch's; those that copy would spin after it, on a runtime's own cores
+            torch.set_num_threads(1)
 
     def run(self, *args: Any, **kwargs: Any) -> Sequence[torch.Tensor]:
         self._run()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
+from collections.abc import Iterator
 
 import pytest
 import torch
@@ -10,6 +13,7 @@ import torch
 from fairlead import ir
 from fairlead.backend import Executable
 from fairlead_tvm import TVMOptions, backend
+from fairlead_tvm._openmp import POINTER, openmp_is_there
 
 _ONE = TVMOptions(threads="one")
 
@@ -133,3 +137,64 @@ def test_a_forked_child_does_not_wait_for_threads_of_its_parent(monkeypatch: pyt
         assert _compiled(b, options=TVMOptions())._threads == 1  # type: ignore[attr-defined]
     finally:
         torch.set_num_threads(before)
+
+
+def _shared() -> tuple[ir.Graph, torch.Tensor]:
+    """A graph with a loop that is worth sharing."""
+    b = ir.Builder("g")
+    x = b.input("f32[400, 400]", "x")
+    b.output(b.op("aten.mul.Tensor", x, x))
+    return b.graph(), torch.randn(400, 400)
+
+
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+_OBSERVED = """
+import os, threading, torch
+from fairlead import ir
+from fairlead_tvm import TVMOptions, backend
+from fairlead_tvm._openmp import POINTER, openmp_is_there
+
+def tasks():
+    return len(os.listdir("/proc/self/task"))
+
+torch.set_num_threads(2)
+b = ir.Builder("g")
+x = b.input("f32[400, 400]", "x")
+b.output(b.op("aten.mul.Tensor", x, x))
+run = backend.compile(b.graph(), TVMOptions(), {})
+allowed, given = os.sched_getaffinity(0), torch.randn(400, 400)
+run([given])
+before = tasks()
+given * given
+print(before > 1, tasks() == before, os.sched_getaffinity(0) == allowed)
+"""
+
+
+@pytest.mark.skipif(not openmp_is_there(), reason="torch has no OpenMP of GCC's kind here")
+def test_loops_are_shared_among_torchs_threads_which_stay_free_to_move() -> None:
+    found = subprocess.run([sys.executable, "-c", _OBSERVED], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == ["True", "True", "True"], found.stderr
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_a_stored_program_shares_its_loops_too() -> None:
+    graph, x = _shared()
+    data = backend.dump(backend.compile(graph, TVMOptions(), {}))
+    assert (POINTER.encode() in data) == openmp_is_there()
+    assert POINTER.encode() not in backend.dump(backend.compile(graph, _ONE, {}))
+    torch.testing.assert_close(backend.load(data, graph, TVMOptions(), {})([x]), [x * x])
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_a_program_of_several_threads_runs_on_one() -> None:
+    graph, x = _shared()
+    run = backend.compile(graph, TVMOptions(), {})
+    torch.set_num_threads(1)
+    torch.testing.assert_close(run([x]), [x * x])

@@ -34,3 +34,41 @@ def test_a_running_sum_of_float32_is_added_up_in_float64() -> None:
     x = torch.randn(3, 5000)
     found = backend.compile(b.graph(), TVMOptions(threads="one"), {})([x])
     torch.testing.assert_close(found, [x.cumsum(1)], rtol=0, atol=0)
+
+
+def test_rows_are_added_at_places_that_are_the_same_one_after_the_other() -> None:
+    b = ir.Builder("g")
+    x, i, v = b.input("f32[7, 100]", "x"), b.input("i64[50]", "i"), b.input("f32[50, 100]", "v")
+    b.output(b.op("aten.index_put.default", x, (i,), v, True))
+    given = torch.randn(7, 100), torch.randint(-7, 7, (50,)), torch.randn(50, 100)
+    found = backend.compile(b.graph(), TVMOptions(threads="one"), {})(list(given))
+    torch.testing.assert_close(found, [given[0].index_put((given[1],), given[2], accumulate=True)])
+
+
+def test_what_is_written_at_places_apart_lies_as_torch_has_it() -> None:
+    b = ir.Builder("g")
+    x, i, j, v = (b.input(kind) for kind in ("f32[5, 3, 6, 4]", "i64[2]", "i64[2]", "f32[2, 3, 4]"))
+    b.output(b.op("aten.index_put.default", x, (i, None, j), v, False))
+    given = torch.randn(5, 3, 6, 4), torch.tensor([0, 4]), torch.tensor([-1, 2]), torch.randn(2, 3, 4)
+    expected = torch.ops.aten.index_put(given[0], [given[1], None, given[2]], given[3])
+    found = backend.compile(b.graph(), TVMOptions(threads="one"), {})(list(given))
+    torch.testing.assert_close(found, [expected], rtol=0, atol=0)
+
+
+def test_a_place_to_write_that_is_out_of_range_is_an_error() -> None:
+    b = ir.Builder("g")
+    x, i, v = b.input("f32[4]", "x"), b.input("i64[1]", "i"), b.input("f32[1]", "v")
+    b.output(b.op("aten.index_put.default", x, (i,), v, False))
+    run = backend.compile(b.graph(), TVMOptions(threads="one"), {})
+    with pytest.raises(IndexError, match=r"out of range for 4 elements in aten\.index_put\.default"):
+        run([torch.randn(4), torch.tensor([4]), torch.randn(1)])
+
+
+@pytest.mark.parametrize("dim", [0, 1, 2])
+def test_many_parts_are_joined_one_after_the_other(dim: int) -> None:
+    sizes, b = (1, 20, 3, 0, 33), ir.Builder("g")
+    parts = [torch.randn([n if d == dim else 5 for d in range(3)]) for n in sizes]
+    given = [b.input(f"f32[{', '.join(map(str, p.shape))}]") for p in parts]
+    b.output(b.op("aten.cat.default", tuple(given), dim))
+    found = backend.compile(b.graph(), TVMOptions(threads="one"), {})(parts)
+    torch.testing.assert_close(found, [torch.cat(parts, dim)], rtol=0, atol=0)

@@ -11,6 +11,8 @@ import itertools
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from fairlead.ir import DType, Node, Value, dims
 from fairlead.ir.dims import Dim
 from fairlead_tvm import _tvm as t
@@ -23,7 +25,7 @@ from fairlead_tvm._numbers import cast, operand
 from fairlead_tvm._pointwise import unflattened
 from fairlead_tvm._program import Program
 from fairlead_tvm._rules import rule
-from fairlead_tvm._schedule import Schedule
+from fairlead_tvm._schedule import Schedule, most_rows
 from fairlead_tvm._tvm import SERIAL, UNROLLED, VECTOR, Expr
 from fairlead_tvm._views import reshaped
 from fairlead_tvm._windows import Windows, channel_blocks, padded, per_dimension
@@ -31,6 +33,8 @@ from fairlead_tvm._windows import Windows, channel_blocks, padded, per_dimension
 __all__: list[str] = []
 
 _CHEAP = 4
+_PAGE, _WAYS = 4096, 8
+"""Bytes from one line of the first cache to the next at the same place, and of how many such it keeps all."""
 _WINDOWS = 6
 """How many windows a tile of a convolution channel by channel has."""
 
@@ -302,7 +306,8 @@ class _Grouped(_Convolution):
             self._finish(k, out, result, [n, group * columns + column, *at], value)
 
         sizes = tuple(phase.sizes[d] for d in taps)
-        tile = Tile(k, dims.product(lead), columns, (*sizes, inner), self._x.dtype, panel_width(), self._schedule)
+        schedule = self._few_rows(phase)
+        tile = Tile(k, dims.product(lead), columns, (*sizes, inner), self._x.dtype, panel_width(), schedule)
         tile.write(
             left=left,
             right=right,
@@ -312,6 +317,14 @@ class _Grouped(_Convolution):
             work=work,
             start=start,
         )
+
+    def _few_rows(self, phase: _Phase) -> Schedule:
+        """As many windows in a tile as the first cache has lines at one place, where windows lie so far apart."""
+        apart = dims.mul(phase.stride[-1], self._x.strides[-2])
+        shares = isinstance(apart, int) and apart * self._x.dtype.itemsize % _PAGE == 0
+        if self._schedule.rows or not shares or most_rows() <= _WAYS:
+            return self._schedule
+        return msgspec.structs.replace(self._schedule, rows=_WAYS)
 
 
 class _ByChannel(_Convolution):

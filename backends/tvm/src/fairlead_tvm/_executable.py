@@ -24,7 +24,7 @@ __all__ = ["TvmExecutable"]
 
 
 _STARTED_IN = os.getpid()
-"""The process that may have TVM's threads, of which a child has none: whoever needs this module goes on to use them."""
+"""The process that may have threads for loops, of which a child has none."""
 
 
 class TvmExecutable:
@@ -117,7 +117,7 @@ class TvmExecutable:
         return found
 
     def _compile_for_one_thread(self) -> None:
-        """In a child that was forked: TVM's threads stayed with the parent, and a call would wait for them."""
+        """In a child that was forked: threads stayed with the parent, and a call would wait for them."""
         with self._lock:
             if self._threads > 1:
                 self._program = _compiled(self._graph, self._layouts, self._program.schedules, 1)

@@ -14,7 +14,7 @@ from fairlead_tvm._rules import rule
 from fairlead_tvm._tvm import Expr
 from fairlead_tvm._views import axis
 
-__all__ = ["checked"]
+__all__ = ["checked", "not_places"]
 
 
 def checked(c: Call, index: Array, size: Dim, *, negative: bool = True) -> Array:
@@ -80,7 +80,7 @@ def gather(c: Call, x: Array, dim: int, index: Array, sparse: Any = False) -> Ar
     return Computed(index.shape, x.dtype, element, cost=2)
 
 
-def _not_places(node: Node) -> str | None:
+def not_places(node: Node) -> str | None:
     """Why an index is none that has a place known before the call."""
     given = [v for v in node.args[1] if isinstance(v, Value)]  # type: ignore[union-attr]
     if not given:
@@ -90,7 +90,7 @@ def _not_places(node: Node) -> str | None:
     return _empty(node)
 
 
-@rule("index.Tensor", unless=_not_places)
+@rule("index.Tensor", unless=not_places)
 def index(c: Call, x: Array, indices: tuple[Array | None, ...]) -> Array:
     """Indices are spread over a common shape, which stands where the first is, or in front where they are apart."""
     given = {d: i for d, i in enumerate(indices) if i is not None}

@@ -91,7 +91,7 @@ class Kernel:
         self._symbols: set[str] = set()
         self._zeros: dict[tuple[DType, str], Expr] = {}
         self._frames = [_Frame()]
-        self._parallel = False
+        self._parallel = self._is_shared = False
         self._lanes: tuple[Expr | int, Expr | int] = (0, 1)
         self.products: dict[int, Callable[[Index], Expr]] = {}
 
@@ -191,7 +191,7 @@ class Kernel:
             with self.loop(extent) as i:
                 yield i
             return
-        self._parallel = True
+        self._parallel = self._is_shared = True
         with self.loop(extent, t.PARALLEL) as i:
             yield i
         self._parallel = False
@@ -229,4 +229,5 @@ class Kernel:
         symbols = sorted(self._symbols)
         parameters = [w for _, w in buffers] + [self._sizes.variables[s] for s in symbols]
         body = t.sequence([*self._declared, *self._frames[0].statements])
-        return t.kernel([*parameters, self._views[id(out)][1]], body), [v for v, _ in buffers], symbols
+        function = t.kernel([*parameters, self._views[id(out)][1]], body, shared=self._is_shared)
+        return function, [v for v, _ in buffers], symbols

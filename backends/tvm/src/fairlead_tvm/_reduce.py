@@ -101,12 +101,12 @@ class _Reduction:
             return
         with contextlib.ExitStack() as loops:
             at = {d: loops.enter_context(k.shared(k.size(shape[d]), work)) for d in kept[:-1]}
-            self._to_vectors(at, k.size(shape[self.last]))
+            self._to_vectors(at, k.size(shape[self.last]), work)
 
-    def _to_vectors(self, at: dict[int, Any], count: Expr | int) -> None:
+    def _to_vectors(self, at: dict[int, Any], count: Expr | int, work: Expr | int) -> None:
         """The last dimension is kept: as many sums at once as a few vectors hold."""
         width = 4 * self.width if isinstance(count, int) and count >= 4 * self.width else self.width
-        with self.k.shared(count // width, 1 << 30) as o:
+        with self.k.shared(count // width, work) as o:
             self._vector(at, lambda i: o * width + i, width)
         rest, done = count % width, count // width * width
         if isinstance(count, int):

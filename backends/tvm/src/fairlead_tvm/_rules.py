@@ -37,8 +37,8 @@ class Entry:
 
 _ENTRIES: dict[str, Entry] = {}
 _FAMILIES = (
-    "activations", "arithmetic", "attention", "convolution", "creation", "exponentials", "indexing", "logic", "matmul",
-    "norms", "padding", "places", "pooling", "reductions", "running", "views",
+    "activations", "arithmetic", "attention", "convolution", "creation", "exponentials", "indexing", "joining", "logic",
+    "matmul", "norms", "padding", "places", "pooling", "reductions", "running", "scattering", "views",
 )  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from tvm.tirx import compilation_pipeline
 from tvm.tirx.stmt import ForKind
 
 from fairlead.ir import DType
+from fairlead_tvm._openmp import ENTRY, ENTRY_NAME, POINTER, launch_source, openmp_is_there, set_launch
 
 __all__ = [
     "Buffer", "Expr", "Loop", "Module", "PARALLEL", "SERIAL", "Stmt", "UNROLLED", "VECTOR", "abs_", "all_of", "alloc",
@@ -43,6 +44,8 @@ VECTOR: Loop = ForKind.VECTORIZED
 UNROLLED: Loop = ForKind.UNROLLED
 
 _PIPELINE = "fairlead"
+_LOADED: list[Any] = []
+"""Machine code that others have the address of."""
 
 
 def type_name(dtype: DType) -> str:
@@ -220,8 +223,15 @@ def alloc(local: Buffer) -> Stmt:
     return tirx.AllocBuffer(local)
 
 
-def kernel(parameters: Sequence[Expr], body: Stmt) -> Any:
-    """A function of buffers and sizes, the last of which it writes; none of them overlap."""
+def kernel(parameters: Sequence[Expr], body: Stmt, *, shared: bool = False) -> Any:
+    """A function of buffers and sizes, the last of which it writes; none of them overlap.
+
+    ``shared`` says that it has loops whose steps several threads take.
+    """
+    if shared and _with_openmp():
+        entry = tirx.Evaluate(tirx.call_extern("int32", ENTRY_NAME))
+        whole = sequence([entry, body])
+        body = tirx.AttrStmt(tirx.const(0, "int32"), "pragma_import_llvm", tvm.ir.StringImm(ENTRY), whole)
     return tirx.PrimFunc(list(parameters), body).with_attr({"tirx.noalias": True})
 
 
@@ -284,6 +294,27 @@ def processor() -> str:
         names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
         return " ".join((next(names, ""), str(_target().attrs["mcpu"]), *features))
     return " ".join((platform.processor(), str(_target().attrs["mcpu"]), *features))
+
+
+@functools.cache
+def _with_openmp() -> bool:
+    """Whether kernels that are loaded from now on share their loops among OpenMP's threads."""
+    if not openmp_is_there():
+        return False
+    module, outputs = Module(), list[Any]()
+    x, y = (buffer(name, [1], DType.f32) for name in "xy")
+    parameter = Module.parameter("x", [1], DType.f32)
+    with module.function([parameter], outputs):
+        outputs.append(module.call(kernel([x, y], store(y, x[index(0)], 0)), [parameter], [1], DType.f32))
+    lines = compiled(module.finished()).imports[0].inspect_source("ll").splitlines()
+    header = "\n".join(line for line in lines if line.startswith("target "))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "launch.ll")
+        path.write_text(launch_source(header))
+        code = tvm_ffi.get_global_func("ffi.Module.load_from_file.ll")(str(path), "ll")
+    set_launch(tvm_ffi.libinfo.find_libtvm_ffi(), code["address"]())
+    _LOADED.append(code)
+    return True
 
 
 @functools.cache
@@ -351,6 +382,8 @@ def stored(program: Any) -> tuple[bytes, bytes]:
 def loaded(calls: bytes, code: bytes) -> Any:
     """What `stored` gave; its bytes become machine code, so they have to be trusted."""
     load = tvm_ffi.get_global_func
+    if POINTER.encode() in code:
+        _with_openmp()
     with tempfile.TemporaryDirectory() as folder:
         paths = Path(folder, "calls.ro"), Path(folder, "kernels.bc")
         for path, data in zip(paths, (calls, code), strict=True):
