@@ -13,7 +13,7 @@ import fairlead
 from fairlead.ir import Kind, parse_graph
 from fairlead_inductor import InductorOptions
 from fairlead_inductor._executable import InductorExecutable
-from fairlead_inductor._layouts import Layouts, channels_last, laying_out
+from fairlead_inductor._layouts import Layouts, channels_last, laying_out, weighs_more_than_images
 
 
 def convolving() -> nn.Module:
@@ -183,3 +183,20 @@ def test_images_of_a_caller_meet_gradients_with_channels_last() -> None:
     assert all(x.meta["val"].is_contiguous(memory_format=torch.channels_last) for x in call.args[:3])
     tensors = [torch.randn(t.shape) for t in (gradient, image, weight)]
     torch.testing.assert_close(found[0](*tensors)[1], plain(*tensors)[1])
+
+
+@pytest.mark.parametrize(
+    ("size", "device", "weighs_more"),
+    [("4", "cpu", True), ("64", "cpu", False), ("b", "cpu", False), ("4", "cuda:0", False)],
+)
+def test_weights_that_have_more_elements_than_images_are_not_laid_out_in_each_call(
+    size: str, device: str, weighs_more: bool
+) -> None:
+    symbol = "symbol b in [2, 64] from in0.dim2\n" if size == "b" else ""
+    text = f"""{symbol}graph @g inference {{
+  in %0 user "x" : f32[1, 64, {size}, 4] @{device}
+  in %1 parameter "w" : f32[64, 64, 1, 1] @{device}
+  %2 = aten.convolution.default(%0, %1, none, [1], [0], [1], false, [0], 1) : f32[1, 64, {size}, 4] @{device}
+  out %2 user
+}}"""
+    assert weighs_more_than_images(parse_graph(text.replace(" @cpu", ""))) is weighs_more

@@ -22,7 +22,7 @@ from fairlead.errors import CompileError, FairleadError
 from fairlead.interpret import in_clean_thread, to_fx, torch_dtype
 from fairlead.ir import DType, Graph, Node, Role, ScalarType, TensorType, Value, dims
 from fairlead_inductor._exact import exact
-from fairlead_inductor._layouts import Layouts, channels_last, laying_out
+from fairlead_inductor._layouts import Layouts, channels_last, laying_out, weighs_more_than_images
 from fairlead_inductor._trees import Aligned, Kept, admit_thread, compiler_on_cuda, records
 from fairlead_inductor._unwrapped import Unwrapped
 from fairlead_inductor._writes import Writes
@@ -62,7 +62,8 @@ class InductorExecutable:
         casts = {"emulate_precision_casts": True} if rounds else {}
         rounding = _quotients_as_eager() if "cuda" in devices else {}
         cache = {"fx_graph_cache": False} if graph.symbols else {}  # an entry for one size is taken for all sizes
-        self._config = {**list_mode_options(options.mode), **casts, **rounding, **options.config, **cache}
+        layouts = {"layout_optimization": False} if weighs_more_than_images(graph) else {}
+        self._config = {**layouts, **list_mode_options(options.mode), **casts, **rounding, **options.config, **cache}
         self._on_cuda = "cuda" in devices
         self._is_recorded = records(self._config, devices)
         self._variants: list[_Variant] = []

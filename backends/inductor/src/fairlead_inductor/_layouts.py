@@ -8,6 +8,7 @@ fewer dimensions, whose rows Inductor would pad, and with them those of results 
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ from torch.utils import _pytree as pytree
 from fairlead.interpret import overlaps, restride
 from fairlead.ir import Graph, Kind, Output, Role, TensorType, Value, dims, row_major
 
-__all__ = ["Layouts", "channels_last", "laying_out"]
+__all__ = ["Layouts", "channels_last", "laying_out", "weighs_more_than_images"]
 
 _ANY = (Role.intermediate, Role.constant, Role.saved)
 """What may come with other strides than it was captured with."""
@@ -148,6 +149,22 @@ def _call(op: Any, node: torch.fx.Node, *args: Any, **how: Any) -> torch.fx.Node
     called = node.graph.call_function(op, (node, *args), how)
     called.meta["val"] = op(node.meta["val"], *args, **how)
     return called
+
+
+def weighs_more_than_images(graph: Graph) -> bool:
+    """Whether a graph on the CPU has convolutions whose weights have more elements than what they convolve.
+
+    Inductor gives images channels last, which oneDNN is quick with, and has each weight laid out so in each call.
+    """
+    weights = images = 0
+    for node in graph.walk():
+        if node.op == "aten.convolution.default":
+            image, weight, *_ = (v.tensor for v in node.operands())
+            if image.device != "cpu" or not (image.is_static and weight.is_static):
+                return False
+            weights += math.prod(n for n in weight.shape if isinstance(n, int))
+            images += math.prod(n for n in image.shape if isinstance(n, int))
+    return weights > images
 
 
 def channels_last(inner: Callable[..., Any]) -> Callable[..., Any]:
