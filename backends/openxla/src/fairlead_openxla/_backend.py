@@ -55,8 +55,10 @@ class OpenXLABackend:
         return declines(graph)
 
     def options_for_precision(self, options: OpenXLAOptions, precision: Precision, /) -> OpenXLAOptions:
-        """TF32 where less than float32 is accepted: XLA has nothing below it for float32 on CUDA."""
-        return msgspec.structs.replace(options, precision="f32" if precision == "highest" else "tf32")
+        """TF32 where less than float32 is accepted, as XLA has nothing below it on CUDA, and else no tiles on a CPU."""
+        if precision == "highest":
+            return msgspec.structs.replace(options, precision="f32", winograd=False)
+        return msgspec.structs.replace(options, precision="tf32")
 
     def compile(self, graph: Graph, options: OpenXLAOptions, constants: Mapping[int, torch.Tensor], /) -> XlaExecutable:
         """The graph, compiled now where its sizes are known, and else at the first call with each set of sizes."""

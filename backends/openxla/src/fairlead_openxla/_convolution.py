@@ -1,31 +1,60 @@
-"""The rule of convolutions. XLA is fast on a CPU where channels come last, in weights too."""
+"""The rule of convolutions. On a CPU channels come last, in weights too, and some are written in another form."""
 
 from __future__ import annotations
+
+import math
 
 import jax.numpy as jnp
 from jax import lax
 
-from fairlead.ir import Node, Value
+from fairlead.ir import DType, Node, Value
 from fairlead_openxla._call import Call
 from fairlead_openxla._layouts import Layout, Wanted
 from fairlead_openxla._numbers import Array, cast, operand, wide
 from fairlead_openxla._rules import rule
 from fairlead_openxla._target import on_cpu, precision
+from fairlead_openxla._tiles import in_tiles, tiles
+from fairlead_openxla._windows import MOST_PLACES, Windows, over_windows
 
 __all__: list[str] = []
 
 _SPATIAL = "DHW"
+
+_NARROW = 32
+"""Channels below which XLA's loops over groups are slow, and the products of tiles too."""
+
+_FEW_TILES = 16
+"""Tiles below which their factors, which are larger than the weight, take longer to read than they save."""
+
+_LITTLE = 1 << 15
+"""Products that XLA's loops over groups take no longer for than a Part of its own costs."""
 
 
 def _places(node: Node) -> Wanted | None:
     weight = node.args[1]
     if node.args[6] is True or not isinstance(weight, Value):
         return None
-    return 1, Layout(_hwio(weight.tensor.rank))
+    return 1, Layout(_hwio(weight.tensor.rank), tiled=_takes_tiles(node))
 
 
 def _hwio(rank: int) -> tuple[int, ...]:
     return (*range(2, rank), 1, 0)
+
+
+def _takes_tiles(node: Node) -> bool:
+    """Whether it is a convolution by 3 by 3, with the channels and the places with which tiles are faster."""
+    _, weight, _, stride, _, dilation, _, _, groups = node.args
+    assert isinstance(weight, Value), "a weight is a tensor"
+    outputs, channels, *size = weight.tensor.shape
+    if weight.tensor.dtype is not DType.f32 or size != [3, 3] or groups != 1:
+        return False
+    if any(not isinstance(n, tuple) or set(n) != {1} for n in (stride, dilation)):
+        return False
+    *images, _, rows, columns = node.result.tensor.shape
+    if not (isinstance(rows, int) and isinstance(columns, int)):
+        return False
+    count = math.prod(n for n in images if isinstance(n, int)) * tiles(rows, columns)
+    return count >= _FEW_TILES and all(isinstance(n, int) and n >= _NARROW for n in (outputs, channels))
 
 
 def _symbolic(node: Node) -> str | None:
@@ -35,7 +64,7 @@ def _symbolic(node: Node) -> str | None:
 
 
 def _unless(node: Node) -> str | None:
-    return _symbolic(node) or _spread_on_cuda(node)
+    return _symbolic(node) or _spread_on_cuda(node) or _slow_on_cpu(node)
 
 
 def _spread_on_cuda(node: Node) -> str | None:
@@ -45,6 +74,24 @@ def _spread_on_cuda(node: Node) -> str | None:
     if not spreads or not isinstance(x, Value) or x.tensor.device == "cpu":
         return None
     return "a transposed convolution with a stride, in which a NaN spreads: XLA multiplies it by zeros between rows"
+
+
+def _slow_on_cpu(node: Node) -> str | None:
+    """Groups of few channels that are not one each, as `over_windows` has them, unless there is little to do."""
+    x, weight, transposed, groups = node.args[0], node.args[1], node.args[6], node.args[8]
+    assert isinstance(x, Value), "an image is a tensor"
+    assert isinstance(weight, Value), "a weight is a tensor"
+    if groups == 1 or x.tensor.device != "cpu":
+        return None
+    first, second, *size = weight.tensor.shape
+    places = math.prod(n for n in size if isinstance(n, int))
+    inner = first // groups if transposed is True else second  # type: ignore[operator]
+    if not isinstance(inner, int) or inner >= _NARROW or (inner == 1 and not transposed and places <= MOST_PLACES):
+        return None
+    products = places * inner * math.prod(n for n in node.result.tensor.shape if isinstance(n, int))
+    if products < _LITTLE:
+        return None
+    return f"slower than eager here: XLA's convolutions on a CPU in groups of {inner} channels"
 
 
 @rule("convolution", unless=_unless, places=_places)
@@ -64,32 +111,45 @@ def convolution(
     batched = x.ndim == spatial + 2
     # a processor adds up what is widened, and cuDNN adds up halves in f32
     factor = operand if on_cpu() else cast
-    x = factor(x if batched else x[None], c.dtype)
+    x = jnp.moveaxis(factor(x if batched else x[None], c.dtype), 1, -1)
     stride, padding, dilation, output_padding = (
         n * spatial if len(n) == 1 else n for n in (stride, padding, dilation, output_padding)
     )
+    size = weight.shape[2:]
     if transposed:
         kernel = _flipped(factor(weight, c.dtype), groups)
-        reach = [d * (k - 1) for d, k in zip(dilation, kernel.shape[:spatial], strict=True)]
-        pads = [(r - p, r - p + o) for r, p, o in zip(reach, padding, output_padding, strict=True)]
-        steps, spread = (1,) * spatial, stride
+        reach = [d * (k - 1) for d, k in zip(dilation, size, strict=True)]
+        pads = tuple((r - p, r - p + o) for r, p, o in zip(reach, padding, output_padding, strict=True))
+        out = _by_xla(x, kernel, Windows(size, (1,) * spatial, pads, dilation), groups, stride)
     else:
-        placed = c.placed()
-        kernel = factor(placed[0] if placed else jnp.transpose(weight, _hwio(spatial + 2)), c.dtype)
-        pads, steps, spread = [(p, p) for p in padding], stride, (1,) * spatial
-    out = lax.conv_general_dilated(
-        jnp.moveaxis(x, 1, -1),
+        out = _forward(c, x, weight, Windows(size, stride, tuple((p, p) for p in padding), dilation), groups)
+    out = jnp.moveaxis(out if bias is None else wide(out) + operand(bias, c.dtype), -1, 1)
+    return out if batched else out[0]
+
+
+def _forward(c: Call, x: Array, weight: Array, windows: Windows, groups: int) -> Array:
+    if not on_cpu():
+        return _by_xla(x, cast(jnp.transpose(weight, _hwio(weight.ndim)), c.dtype), windows, groups)
+    placed = c.placed()
+    if placed and _takes_tiles(c.node):
+        return in_tiles(x, placed[0], windows.pads)
+    kernel = operand(placed[0] if placed else jnp.transpose(weight, _hwio(weight.ndim)), c.dtype)
+    out = over_windows(x, kernel, windows, groups)
+    return _by_xla(x, kernel, windows, groups) if out is None else out
+
+
+def _by_xla(x: Array, kernel: Array, windows: Windows, groups: int, spread: tuple[int, ...] | None = None) -> Array:
+    return lax.conv_general_dilated(
+        x,
         kernel,
-        steps,
-        pads,
+        windows.stride,
+        windows.pads,
         lhs_dilation=spread,
-        rhs_dilation=dilation,
-        dimension_numbers=_numbers(spatial),
+        rhs_dilation=windows.dilation,
+        dimension_numbers=_numbers(len(windows.size)),
         feature_group_count=groups,
         precision=precision(),
     )
-    out = jnp.moveaxis(out if bias is None else wide(out) + operand(bias, c.dtype), -1, 1)
-    return out if batched else out[0]
 
 
 def _numbers(spatial: int) -> tuple[str, str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import threading
 from collections.abc import Mapping, Sequence
@@ -46,7 +47,8 @@ class XlaExecutable:
         self._options = options
         self._device = device_of(graph)
         is_cpu = self._device.type == "cpu"
-        self._layouts = input_layouts(graph, self.baked, wanted if is_cpu else lambda node: None)
+        places = functools.partial(wanted, tiled=options.winograd) if is_cpu else lambda node: None
+        self._layouts = input_layouts(graph, self.baked, places)
         self._passed = _passed(graph, self.baked, self._layouts)
         self._programs = {} if stored is None else loaded(stored, self._passed.sources, self._device)
         self._lock = threading.Lock()

@@ -2,36 +2,69 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import torch
 
-from fairlead.ir import Graph, Node, TensorType, Value
+from fairlead.ir import DType, Graph, Node, TensorType, Value
+from fairlead_openxla._releases import turns_products
+from fairlead_openxla._tiles import factors
 
-__all__ = ["Layout", "Places", "Wanted", "as_declared", "cuts", "input_layouts", "matrix"]
+__all__ = [
+    "FEW_ROWS",
+    "Layout",
+    "Places",
+    "Wanted",
+    "as_declared",
+    "cuts",
+    "input_layouts",
+    "matrix",
+    "shares_lines",
+    "turns",
+]
 
 _BLOCK = 1536
 """Bytes of a row of a block: what Eigen packs stays in the first cache."""
 _LANES = 16
 
+FEW_ROWS = 16
+"""Rows from which another layout of the factor on the right is worth having."""
+
+_MANY_ROWS = 128
+"""Rows from which transposes cost more than Eigen gains by them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The order of a tensor's dimensions, and how much of the last of them each array has, 0 for all of it."""
+    """The order of a tensor's dimensions, and how much of the last of them each array has, 0 for all of it.
+
+    ``tiled`` are the factors of tiles in place of a weight of 3 by 3 (`factors`).
+    """
 
     order: tuple[int, ...]
     width: int = 0
+    tiled: bool = False
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the tensor is one array, with its own elements."""
+        return not self.width and not self.tiled
 
     def arrays(self, weight: torch.Tensor) -> list[torch.Tensor]:
-        """A weight as views, in the order in which the program takes them."""
+        """A weight, in the order in which the program takes its parts: views, unless they are factors of tiles."""
         moved = weight.permute(self.order)
+        if self.tiled:
+            return [factors(moved)]
         return list(torch.split(moved, self.width, -1)) if self.width else [moved]
 
     def shapes(self, shape: tuple[int, ...]) -> list[tuple[int, ...]]:
         """The shapes of `arrays`."""
         moved = tuple(shape[d] for d in self.order)
+        if self.tiled:
+            return [(16, *moved[2:])]
         if not self.width:
             return [moved]
         *lead, last = moved
@@ -51,22 +84,46 @@ def as_declared(rank: int) -> Layout:
 
 
 def matrix(index: int, *, transposed: bool = False) -> Places:
-    """A factor on the right whose columns are cut into blocks.
+    """A factor on the right, with its columns in blocks where rows of whole ones would share lines of the cache.
 
     Eigen's product reads one row after the other when it packs the factor. Rows that lie a multiple of 4096 bytes apart
     share a few lines of the first cache, which takes twice as long; rows of a block that is narrow enough never do.
+    A few rows are not worth more than one product. Where `turns` holds, the factor's columns lie in order.
     """
 
     def places(node: Node) -> Wanted | None:
-        value = node.args[index]
+        value, x = node.args[index], node.args[index - 1]
         if not isinstance(value, Value) or value.tensor.rank != 2 or not value.tensor.is_static:
             return None
         order = (1, 0) if transposed else (0, 1)
-        columns = value.tensor.shape[order[1]]
+        inner, columns = (value.tensor.shape[d] for d in order)
+        assert isinstance(inner, int), "a static shape has numbers"
         assert isinstance(columns, int), "a static shape has numbers"
-        return index, Layout(order, _even(columns, _BLOCK // value.tensor.dtype.itemsize))
+        rows = _rows(x)
+        if value.tensor.dtype is DType.f32 and turns(rows, inner, columns):
+            return None if transposed else (index, Layout((1, 0)))
+        itemsize = value.tensor.dtype.itemsize
+        is_cut = shares_lines(columns, itemsize) and not 0 < rows < FEW_ROWS
+        return index, Layout(order, _even(columns, _BLOCK // itemsize) if is_cut else 0)
 
     return places
+
+
+def shares_lines(columns: int, itemsize: int) -> bool:
+    """Whether rows of so many columns lie a multiple of 4096 bytes apart."""
+    return columns * itemsize % 4096 == 0
+
+
+def turns(rows: int, inner: int, columns: int) -> bool:
+    """Whether the product with the transpose of a matrix is faster as that of the matrix with a transpose."""
+    return turns_products() and FEW_ROWS <= rows < _MANY_ROWS and rows * (inner + columns) < inner * columns
+
+
+def _rows(x: object) -> int:
+    """How many rows the factor on the left has; 0 where that is known only in a call."""
+    if not isinstance(x, Value) or not x.tensor.is_static:
+        return 0
+    return math.prod(n for n in x.tensor.shape[:-1] if isinstance(n, int))
 
 
 def cuts(columns: int, itemsize: int) -> list[int]:

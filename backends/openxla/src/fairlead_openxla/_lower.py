@@ -121,7 +121,7 @@ def _give(
         for layout in layouts:
             arrays = [next(given) for _ in layout.shapes(program.shape(value.tensor.shape))]
             program.placed[value.id, layout] = arrays
-            if not layout.width:
+            if layout.is_whole:
                 program.values[value.id] = jnp.transpose(arrays[0], np.argsort(layout.order).tolist())
             if layout == Layout(_TURN):
                 program.turned[value.id] = arrays[0]

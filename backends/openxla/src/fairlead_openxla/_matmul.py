@@ -11,7 +11,7 @@ from jax import lax
 
 from fairlead.ir import DType
 from fairlead_openxla._call import Call
-from fairlead_openxla._layouts import cuts, matrix
+from fairlead_openxla._layouts import FEW_ROWS, cuts, matrix, shares_lines, turns
 from fairlead_openxla._numbers import Array, cast, dtype_of, operand, wider
 from fairlead_openxla._releases import turns_products
 from fairlead_openxla._rules import rule
@@ -21,9 +21,6 @@ __all__ = ["is_small", "product"]
 
 _SMALL = 256
 """The sizes of two matrices together, below which wider factors cost next to nothing."""
-
-_FEW = 16
-"""Rows for which a copy of the other factor costs as much as the product."""
 
 
 def product(x: Array, y: Array, dtype: DType) -> Array:
@@ -97,16 +94,18 @@ def _times(c: Call, x: Array, index: int, y: Array) -> Array:
     """``x @ y`` where ``y`` is the operand of this index, however it lies."""
     if not on_cpu():
         return product(x, y, c.dtype)
+    turned = c.turned(index)
+    if turned is not None and turns(math.prod(x.shape[:-1]), *y.shape):
+        return _across(x, turned, c.dtype)
     if placed := c.placed():
         return _columns(x, placed, c.dtype)
-    turned = c.turned(index)
     return _along(x, y, c.dtype) if turned is None else _across(x, turned, c.dtype)
 
 
 def _along(x: Array, y: Array, dtype: DType) -> Array:
     """``x @ y`` where the rows of ``y`` are in order: cut, which is a copy, where they share lines (`matrix`)."""
-    shares = y.ndim == 2 and y.shape[1] * y.dtype.itemsize % 4096 == 0
-    if not shares or math.prod(x.shape[:-1]) < _FEW:
+    is_cut = y.ndim == 2 and shares_lines(y.shape[1], y.dtype.itemsize) and math.prod(x.shape[:-1]) >= FEW_ROWS
+    if not is_cut:
         return product(x, y, dtype)
     return _columns(x, jnp.split(y, cuts(y.shape[1], y.dtype.itemsize), 1), dtype)
 

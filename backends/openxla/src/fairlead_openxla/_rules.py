@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import importlib
 from collections.abc import Callable, Mapping
@@ -76,7 +77,11 @@ def rules() -> Mapping[str, Entry]:
     return _ENTRIES
 
 
-def wanted(node: Node) -> Wanted | None:
-    """The operand that the rule of a node wants in a layout of its own."""
+def wanted(node: Node, *, tiled: bool = True) -> Wanted | None:
+    """The operand that the rule of a node wants in a layout of its own, as factors of tiles only where they are."""
     places = rules()[node.op].places
-    return None if places is None else places(node)
+    found = None if places is None else places(node)
+    if found is None or tiled:
+        return found
+    index, layout = found
+    return index, dataclasses.replace(layout, tiled=False)

@@ -1,0 +1,94 @@
+"""Convolutions as a processor runs them fastest: sums and products of what windows see, channels last."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import operator
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+from jax import lax
+
+from fairlead_openxla._numbers import Array
+from fairlead_openxla._target import precision
+
+__all__ = ["MOST_PLACES", "Windows", "over_windows"]
+
+MOST_PLACES = 128
+"""Each element of a kernel is a slice in the compiled program."""
+
+_EIGENS = range(16, 128)
+"""Channels of an image with which Eigen's convolution is no slower than the product of a matrix of its windows."""
+
+_FEW_WINDOWS = 32
+_LARGE = 1 << 22
+"""Elements of a matrix that takes longer to write than it saves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """Where the windows of a kernel lie, by the dimensions of an image: ``pads`` are what lies around it."""
+
+    size: tuple[int, ...]
+    stride: tuple[int, ...]
+    pads: tuple[tuple[int, int], ...]
+    dilation: tuple[int, ...]
+
+    def counts(self, x: Array) -> list[int]:
+        """How many windows an image, channels last, has in each dimension."""
+        sizes = [n + sum(pad) for n, pad in zip(x.shape[1:-1], self.pads, strict=True)]
+        spans = [d * (k - 1) for d, k in zip(self.dilation, self.size, strict=True)]
+        return [(n - span - 1) // s + 1 for n, span, s in zip(sizes, spans, self.stride, strict=True)]
+
+    def seen(self, x: Array) -> list[Array]:
+        """For each element of the kernel, what it meets in all windows."""
+        counts = self.counts(x)
+        if any(map(any, self.pads)):
+            x = jnp.pad(x, [(0, 0), *self.pads, (0, 0)])
+        if math.prod(self.size) > 1:  # the image and its rim are written once, not computed for each element
+            x = lax.optimization_barrier(x)
+        found = []
+        for at in itertools.product(*map(range, self.size)):
+            starts = [a * d for a, d in zip(at, self.dilation, strict=True)]
+            ends = [a + (n - 1) * s + 1 for a, n, s in zip(starts, counts, self.stride, strict=True)]
+            found.append(lax.slice(x, (0, *starts, 0), (x.shape[0], *ends, x.shape[-1]), (1, *self.stride, 1)))
+        return found
+
+
+def over_windows(x: Array, kernel: Array, windows: Windows, groups: int) -> Array | None:
+    """The convolution of an image, N HW C, with a kernel, HW IO; None where XLA's own is as fast."""
+    places, channels, rank = math.prod(windows.size), x.shape[-1], len(windows.size)
+    if places > MOST_PLACES or groups not in (1, channels):
+        return None
+    if channels == groups > 1:
+        return _apart(x, kernel, windows)
+    if rank == 3 and channels >= _EIGENS.start:
+        return _one_by_one(x, kernel, windows)
+    count = x.shape[0] * math.prod(windows.counts(x))
+    is_fast = places == 1 or rank == 3 or count <= _FEW_WINDOWS or channels not in _EIGENS
+    if not is_fast or (places > 1 and count * places * channels > _LARGE):
+        return None
+    return _product(jnp.concatenate(windows.seen(x), -1), jnp.reshape(kernel, (-1, kernel.shape[-1])))
+
+
+def _apart(x: Array, kernel: Array, windows: Windows) -> Array:
+    """Each channel is a group of its own: one loop, where XLA's takes ten to a hundred times as long."""
+    channels, outputs = x.shape[-1], kernel.shape[-1]
+    factors = jnp.reshape(kernel, (-1, channels, outputs // channels))
+    terms = (seen[..., None] * factor for seen, factor in zip(windows.seen(x), factors, strict=True))
+    out = functools.reduce(operator.add, terms)
+    return jnp.reshape(out, (*out.shape[:-2], outputs))
+
+
+def _one_by_one(x: Array, kernel: Array, windows: Windows) -> Array:
+    """A product for each element of the kernel: XLA has no convolution of three dimensions from Eigen."""
+    matrices = jnp.reshape(kernel, (-1, *kernel.shape[-2:]))
+    return functools.reduce(operator.add, map(_product, windows.seen(x), matrices))
+
+
+def _product(x: Array, matrix: Array) -> Array:
+    """The product of each place with a matrix."""
+    rows = jnp.reshape(x, (-1, x.shape[-1]))
+    return jnp.reshape(jnp.matmul(rows, matrix, precision=precision()), (*x.shape[:-1], matrix.shape[-1]))
