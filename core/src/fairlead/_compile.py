@@ -16,6 +16,7 @@ from fairlead._program import Plan, Program
 from fairlead._registry import registry
 from fairlead._stages import Stage
 from fairlead._verified import Subject, VerifiedProgram, Verify
+from fairlead._worth import taking_turns
 from fairlead.backend import Backend, Executable, Options, Precision, Selective, Support
 from fairlead.errors import CompileError, FairleadError, NotCompiledError, PluginError, RegistryError
 from fairlead.explanation import Recompilation
@@ -280,8 +281,15 @@ class _Build:
         return Plan(graph, parts, setup, static, tuple(self.constants.values()), types), placement
 
     def _assign(self, graph: Graph) -> Assignment:
-        request, saves_views = self.request, self.backend.capabilities.saves_views
-        return assign(graph, request.backend, request.fallback, self._support_in(graph), saves_views=saves_views)
+        request, capabilities = self.request, self.backend.capabilities
+        first, fallback, saves_views = request.backend, request.fallback, capabilities.saves_views
+        assignment = assign(graph, first, fallback, self._support_in(graph), saves_views=saves_views)
+        if not capabilities.own_threads or torch.get_num_threads() == 1 or self._after(first) is None:
+            return assignment
+        reason = taking_turns(graph, assignment, first)
+        if reason is None:
+            return assignment
+        return assign(graph, first, fallback, self._declining(reason), saves_views=saves_views)
 
     def _support_in(self, graph: Graph) -> Callable[[str, Node], Support]:
         """What backends say of a node, which a backend that declines the whole graph is not asked."""
@@ -289,8 +297,9 @@ class _Build:
         if not isinstance(backend, Selective) or self._after(self.request.backend) is None:
             return self._support
         reason = backend.declines_graph(graph)
-        if reason is None:
-            return self._support
+        return self._support if reason is None else self._declining(reason)
+
+    def _declining(self, reason: str) -> Callable[[str, Node], Support]:
         declined = Support.no(reason)
         return lambda name, node: declined if name == self.request.backend else self._support(name, node)
 

@@ -125,7 +125,9 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     ``saves_views``: a result that is a view of another is no copy; core then leaves it the views of what it computes,
     where what a forward saves, or a single output, shows that memory. ``training_steps``: it takes forward, backward
     and the optimizer's update as one graph, for `fairlead.compile_step`. ``recomputes``: it fuses what is cheap to
-    compute with what reads it, so a backward better computes such values anew than has them saved.
+    compute with what reads it, so a backward better computes such values anew than has them saved. ``own_threads``: on
+    a CPU it computes on threads of its own, which torch's are in the way of where the two take turns; core leaves
+    the whole graph to others where torch has much of it.
     """
 
     devices: tuple[str, ...]
@@ -142,6 +144,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     saves_views: bool = False
     training_steps: bool = False
     recomputes: bool = False
+    own_threads: bool = False
 
     @classmethod
     def of_package(cls, package: str) -> Capabilities:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import torch
 from torch import fx
 
-from fairlead.interpret import to_fx
+from fairlead.interpret import adding_rows, to_fx
 from fairlead.ir import Graph, TensorType, Value
 
 __all__ = ["Draft", "op_of", "type_of"]
@@ -57,7 +57,7 @@ class Draft:
                     node.replace_all_uses_with(self.hold(tensor))
             self.graph.erase_node(node)
         self.graph.lint()
-        self.module.recompile()
+        adding_rows(self.module)
         return self.module
 
     def _computed(self, node: fx.Node) -> torch.Tensor | None:

@@ -37,6 +37,38 @@ def product_of_two(c: Call) -> Ref:
     return c.writer.same("MatMul", c.tensor(0, c.dtype), c.tensor(1, c.dtype))
 
 
+@rule("aten._grouped_mm.default", "transformers.grouped_mm_fallback.default")
+def products_of_groups(c: Call) -> Ref:
+    """Rows from one offset to the next, by the matrix of their group: a product each, whose size the offsets decide.
+
+    Zeros behind the last offset, where transformers has zeros and ATen anything.
+    """
+    x, matrices, offsets = c.args[:3]
+    groups = c.type(1).shape[0] if c.rank(1) == 3 else None
+    if c.rank(0) != 2 or not isinstance(groups, int) or offsets is None or any(a is not None for a in c.args[3:]):
+        raise Declined("products of groups other than of rows with matrices of a known number")
+    if not 0 < groups <= _MOST_GROUPS:
+        raise Declined(f"products of {groups} groups")
+    w, rows = c.writer, c.operand(x, c.dtype)
+    stacked, ends = c.operand(matrices, c.dtype), c.operand(offsets, DType.i64)
+    first = w.ints(0)
+    products = []
+    for group in range(groups):
+        last = w.op("Slice", ends, w.ints(group), w.ints(group + 1), w.ints(0))
+        of_group = w.op("Slice", rows, first, last, w.ints(0))
+        matrix = w.op("Squeeze", w.op("Slice", stacked, w.ints(group), w.ints(group + 1), w.ints(0)), w.ints(0))
+        products.append(w.same("MatMul", of_group, matrix))
+        first = last
+    left = w.op("Sub", w.dim(c.type(0).shape[0]), first)
+    shape = w.op("Concat", left, w.dim(c.type(1).shape[2]), axis=0)
+    zeros = w.op("Expand", w.number(0.0, c.dtype), shape)
+    return w.op("Concat", *products, zeros, axis=0)
+
+
+_MOST_GROUPS = 256
+"""Each group is five steps of the program."""
+
+
 @rule("aten.mv.default", "aten.dot.default")
 def product_with_vector(c: Call) -> Ref:
     if _has_no_terms(c, 0, 1):

@@ -64,6 +64,10 @@ def i(high: int, *shape: int, low: int = 0, dtype: torch.dtype = torch.int64) ->
     return lambda _: torch.randint(low, high, shape, dtype=dtype)
 
 
+def _ends(*numbers: int) -> Any:
+    return fixed(torch.tensor(numbers, dtype=torch.int32))
+
+
 def fixed(tensor: torch.Tensor) -> Any:
     return lambda _: tensor
 
@@ -323,6 +327,9 @@ def _reductions() -> list[Row]:
     rows += [row("aten.sort.stable", _F, v(2.0, nan, -inf, inf, nan, 1.0), True, 0, d) for d in (False, True)]
     rows += [row("cumsum", _ALL, n(3, 4), d) for d in (0, -1)] + [row("cumsum", _F, n(), 0)]
     rows += [row("aten.sort.default", "f32 f64 i64 i32", n(3, 7), -1, d) for d in (False, True)]
+    rows += [row("aten.sort.stable", "u8 i32 i64", n(2, 3, 50), True, -1, d) for d in (False, True)]
+    rows += [row("aten.histc.default", _F, values, 8, 0, 7) for values in (n(5, 40), v(*WILD, 7.0, 6.9999995, 0.875))]
+    rows += [row("aten.histc.default", _F, n(5, 40), bins, -1.3, 2.1) for bins in (1, 7, 10)]
     rows += [
         row("topk", "f32 i64", fixed(torch.randperm(21).reshape(3, 7).float()), 3, 1, largest, True)
         for largest in (True, False)
@@ -366,6 +373,10 @@ def _nn() -> list[Row]:
         row("mm", "f32 bf16 f64 i64 i32", n(2, 3), n(3, 4)),
         row("bmm", "f32 bf16", n(2, 3, 4), n(2, 4, 5)),
         row("mm", _F, n(2, 0), n(0, 3)),
+        *(
+            row("aten._grouped_mm.default", "f32 bf16", n(9, 16), n(4, 16, 8), ends, None, None)
+            for ends in (_ends(2, 2, 7, 9), _ends(0, 0, 0, 9), _ends(9, 9, 9, 9))
+        ),
     ]
     rows += [
         row("addmm", "f32 bf16", bias, n(2, 3), n(3, 4), beta, alpha)

@@ -10,7 +10,7 @@ from fairlead.ir import DType
 from fairlead.ir.dims import add as add_dims
 from fairlead.ir.dims import product
 from fairlead_onnx._call import Call, Rule, as_dim
-from fairlead_onnx._creation import filled
+from fairlead_onnx._creation import filled, iota
 from fairlead_onnx._logic import is_nan
 from fairlead_onnx._rules import rule
 from fairlead_onnx._writer import Declined, Ref, Writer
@@ -347,13 +347,64 @@ def _sorted(arguments: int) -> Rule:
         if rank == 0:
             return c.tensor(0), c.operand(0, DType.i64)
         axis = cast(int, dim) % rank
+        if c.wants(1) and "TopK of equals" in c.writer.target.avoided:
+            return _sorted_by_comparing(c, axis, descending=descending)
         return _ranked(c, c.type(0).shape[axis], axis, largest=descending)
 
     return write
 
 
+_MOST_COMPARED = 2**20
+"""So many pairs are compared in less time than a switch to another runtime takes."""
+
+
+def _sorted_by_comparing(c: Call, axis: int, *, descending: bool) -> tuple[Ref | None, ...]:
+    """Each element with each, for a runtime that sorts, but not equal elements in their order."""
+    w, type_ = c.writer, c.type(0)
+    shape = type_.shape
+    size = shape[axis]
+    pairs = math.prod(d for d in shape if isinstance(d, int)) * (size if isinstance(size, int) else 0)
+    if type_.dtype.is_floating or not type_.is_static or axis != len(shape) - 1 or not 0 < pairs <= _MOST_COMPARED:
+        raise Declined(f"{w.target.name}'s TopK does not keep equal elements in order")
+    x = c.tensor(0)
+    own, other = w.op("Unsqueeze", x, w.ints(-1)), w.op("Unsqueeze", x, w.ints(-2))
+    places = iota(w, size)
+    earlier = w.same("Less", places, w.op("Unsqueeze", places, w.ints(-1)), result=DType.bool)
+    smaller, larger = (own, other) if descending else (other, own)
+    is_equal = w.same("Equal", own, other, result=DType.bool)
+    before = w.op("Or", w.same("Less", smaller, larger, result=DType.bool), w.op("And", is_equal, earlier))
+    inner = (len(shape),)
+    ranks = w.op("Unsqueeze", reduce(w, "ReduceSum", w.cast(before, DType.i64), inner, keep=False), w.ints(-2))
+    is_there = w.same("Equal", ranks, w.op("Unsqueeze", places, w.ints(-1)), result=DType.bool)
+    found = reduce(w, "ReduceSum", w.select(is_there, places, w.number(0, DType.i64)), inner, keep=False)
+    return w.op("GatherElements", x, found, axis=axis), found
+
+
 rule("aten.sort.default")(_sorted(1))
 rule("aten.sort.stable")(_sorted(2))
+
+
+@rule("aten.histc.default")
+def histc(c: Call) -> Ref:
+    """How many elements are in each of some bins of one width, the last of which has both its ends."""
+    w, type_ = c.writer, c.type(0)
+    bins, low, high = cast(int, c.args[1]), float(c.number(2)), float(c.number(3))
+    if not low < high:
+        raise Declined("bins between the extremes of the operand")
+    if type_.dtype is not DType.f32:
+        raise Declined(f"bins of {type_.dtype}")
+    size = product(type_.shape)
+    if not isinstance(size, int) or size * bins > _MOST_COMPARED:
+        raise Declined("bins of many elements, each compared with each bin")
+    x = w.op("Reshape", c.tensor(0), w.ints(-1))
+    start, width = w.number(low, x.dtype), w.number(high - low, x.dtype)
+    scaled = w.same("Div", w.same("Mul", w.same("Sub", x, start), w.number(float(bins), x.dtype)), width)
+    place = w.same("Min", w.same("Floor", scaled), w.number(float(bins - 1), x.dtype))
+    end = w.number(high, x.dtype)
+    is_counted = w.op("Not", w.op("Or", *(w.same("Less", *p, result=DType.bool) for p in ((x, start), (end, x)))))
+    at = w.op("Unsqueeze", w.cast(iota(w, bins), x.dtype), w.ints(1))
+    found = w.op("And", w.same("Equal", place, at, result=DType.bool), is_counted)
+    return reduce(w, "ReduceSum", w.cast(found, x.dtype), (1,), keep=False)
 
 
 @rule("aten.topk.default")

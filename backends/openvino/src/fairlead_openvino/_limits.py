@@ -38,7 +38,7 @@ _COUNTING = frozenset({"aten.sum.dim_IntList", "aten.sum.default", "aten.cumsum.
 
 def refusal(node: Node) -> str | None:
     """Why OpenVINO would compute this node wrongly, or None."""
-    return _wide_integers(node) or _unstable_sort(node) or _ragged_gather(node) or _wide_state(node)
+    return _wide_integers(node) or _ragged_gather(node) or _wide_state(node)
 
 
 def _wide_integers(node: Node) -> str | None:
@@ -57,12 +57,6 @@ def _wide_integers(node: Node) -> str | None:
     return (
         "OpenVINO computes 64-bit integers in 32 bits" if counts or node.op in _GROWING | _WITHOUT_REFERENCE else None
     )
-
-
-def _unstable_sort(node: Node) -> str | None:
-    if node.op in ("aten.sort.default", "aten.sort.stable") and node.results[1] is not None:
-        return "OpenVINO's TopK does not keep equal elements in order"
-    return None
 
 
 def _ragged_gather(node: Node) -> str | None:

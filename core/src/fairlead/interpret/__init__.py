@@ -5,6 +5,7 @@ that take FX.
 """
 
 from fairlead._torch_types import torch_dtype
+from fairlead.interpret._additions import adding_rows
 from fairlead.interpret._copies import Packing, copies, overwrite
 from fairlead.interpret._fx import run, to_fx
 from fairlead.interpret._strides import overlaps, restride
@@ -13,6 +14,7 @@ from fairlead.interpret._threads import in_clean_thread
 
 __all__ = [
     "Packing",
+    "adding_rows",
     "copies",
     "in_clean_thread",
     "overlaps",
