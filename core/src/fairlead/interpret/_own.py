@@ -61,10 +61,11 @@ def _lstm(
     bias_hh: torch.Tensor | None,
     reverse: bool,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    weights = [w for w in (weight_ih, weight_hh, bias_ih, bias_hh) if w is not None]
+    """In reverse it is the same over turned steps. Compilers that take it apart make zeros of float32 for no biases."""
+    gates = [weight_ih.new_zeros(weight_ih.shape[0]) if b is None else b for b in (bias_ih, bias_hh)]
     data, hx, cx = ((data.flip(0) if reverse else data).contiguous(), hx.contiguous(), cx.contiguous())
     out, hy, cy = torch.ops.aten.lstm.input(
-        data, [hx, cx], weights, bias_ih is not None, 1, 0.0, False, False, False
+        data, [hx, cx], [weight_ih, weight_hh, *gates], True, 1, 0.0, False, False, False
     )
     return out.flip(0) if reverse else out, hy, cy
 
