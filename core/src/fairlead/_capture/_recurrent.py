@@ -49,7 +49,7 @@ def _is_one_op(lstm: torch.nn.LSTM) -> bool:
     weights = list(lstm.parameters())
     return (
         not torch.is_grad_enabled()
-        and torch._C._get_mkldnn_enabled()  # type: ignore[attr-defined]
+        and torch._C._get_mkldnn_enabled()
         and not lstm.proj_size
         and all(w.device.type == "cpu" and w.dtype in (torch.float32, torch.bfloat16) for w in weights)
     )

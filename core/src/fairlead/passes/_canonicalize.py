@@ -30,8 +30,9 @@ def canonicalize(graph: Graph) -> Graph:
     Before: ATen as AOTAutograd emits it. After: no aliases of a value under another name, views as view, permute,
     expand, select, slice, squeeze.dims, unsqueeze or split_with_sizes with complete non-negative arguments, factories
     as full or arange, scalar overloads as tensor overloads, fused multiply-adds as a product and a sum, device-specific
-    attention and LSTM kernels as ``nn.scaled_dot_product_attention`` and ``nn.lstm``. A clone stays only where it is what keeps an output apart
-    from another value; a view that an output is, is read by nothing else. The same holds in regions.
+    attention and LSTM kernels as ``nn.scaled_dot_product_attention`` and ``nn.lstm``. A clone stays only where it is
+    what keeps an output apart from another value; a view that an output is, is read by nothing else. The same holds in
+    regions.
     """
     graph = in_regions(graph, canonicalize)
     graph = merge_permutations(drop_clones(rewrite(graph, by_op(_RULES))))
