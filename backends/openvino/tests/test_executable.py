@@ -12,7 +12,8 @@ import torch
 
 import fairlead
 from fairlead.backend import Executable
-from fairlead.ir import DType, Graph, Input, Kind, Node, Output, Symbol, TensorType, Token, Value
+from fairlead.interpret import run
+from fairlead.ir import Builder, DType, Graph, Input, Kind, Node, Output, Symbol, TensorType, Token, Value
 from fairlead_openvino import _compiled, backend
 from fairlead_openvino._target import TARGET
 
@@ -32,6 +33,20 @@ def linear(weight: torch.Tensor | None = None) -> Executable:
     x, w, out = tensor(0, 4, 8), tensor(1, 3, 8), tensor(2, 4, 3)
     g = graph([x, w], [Node("aten.linear.default", (x, w, None), (out,))], out)
     return backend.compile(g, backend.options_type(), {} if weight is None else {1: weight})
+
+
+def test_an_lstm_turns_its_input_for_nobody_else() -> None:
+    """OpenVINO takes the turn away from the other layer, and from the sum."""
+    b = Builder("g")
+    kinds = ["f32[5, 3, 8]", "f32[1, 3, 16]", "f32[64, 8]", "f32[64, 16]", "f32[64]", "f32[64]"]
+    x, state, *weights = map(b.input, kinds)
+    for reverse in (False, True):
+        for out in b.ops("nn.lstm", x, state, state, *weights, reverse):
+            b.output(out)
+    b.output(b.op("aten.add.Tensor", b.op("aten.permute.default", x, [1, 0, 2]), 1.0))
+    given = [torch.randn(size) for size in ((5, 3, 8), (1, 3, 16), (64, 8), (64, 16), (64,), (64,))]
+    found = backend.compile(b.graph(), backend.options_type(), dict(enumerate(given[2:], 2)))(given[:2])
+    torch.testing.assert_close(tuple(found), run(b.graph(), given))
 
 
 def test_importing_the_backend_loads_neither_the_sdk_nor_torch() -> None:

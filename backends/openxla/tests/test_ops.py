@@ -13,6 +13,10 @@ DECLINED: dict[str, str] = {
         f"aten.angle.default/{dtype}": "aten.angle.default has no rule for XLA"
         for dtype in ("i32", "f32", "f64", "c64")
     },
+    **dict.fromkeys(
+        ("nn.lstm/f32", "nn.lstm/bf16"),
+        "slower than eager here: XLA multiplies the few rows of each step of an LSTM one step at a time",
+    ),
     "aten.polar.default/c64": "aten.polar.default has no rule for XLA",
 }
 """What is declined, by op and element type: all else in the table has to run, but for some ops of complex numbers."""

@@ -21,6 +21,7 @@ from fairlead._capture import autocasts, capture, input_sources
 from fairlead._capture._account import recompilation, time_frame
 from fairlead._capture._draws import keep_draws
 from fairlead._capture._dynamo import deny_exporting
+from fairlead._capture._recurrent import allow_lstm
 from fairlead._compile import Request, Session
 from fairlead._pieces import Piece, recorded
 from fairlead._sink import SessionSink
@@ -29,6 +30,7 @@ from fairlead.errors import FairleadError
 __all__ = ["DynamoBackend", "dynamo_backend"]
 
 deny_exporting(__name__)
+allow_lstm(__name__)
 
 
 class DynamoBackend:

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from fairlead.interpret import run
-from fairlead.ir import Argument, Complex, Dim, DimExpr, DType, Kind, TensorType, Token
+from fairlead.ir import Argument, Complex, Dim, DimExpr, DType, Kind, TensorType, Token, Value
 from fairlead.passes import canonicalize
 
 from ._build import CPU, F32, STRIDED, Builder, f32, nodes_of, rewritten, text, typed
@@ -288,6 +288,38 @@ def test_attention_over_heads_of_unknown_size_stays_as_it_is() -> None:
     op = "aten._scaled_dot_product_flash_attention_for_cpu.default"
     out, _ = b.many(op, *(b.input(heads) for _ in "qkv"), 0.0, False, None, None, to=(heads, None))
     assert canonicalize(b.graph(out)).nodes[0].op == op
+
+
+STEPS, STATE = f32("t", 2, 3), f32(1, 2, 4)
+
+
+def rnn_layer(b: Builder, mode: int, workspace: TensorType | None, *, has_biases: bool = True) -> list[Value | None]:
+    """A layer of oneDNN's over an input that lies batches first."""
+    x = b("aten.permute.default", b.input(f32(2, "t", 3)), (1, 0, 2), to=f32("t", 2, 3, strides=(3, "3*t", 1)))
+    rows = b("aten.clone.default", x, None, to=STEPS)
+    weights = [b.input(f32(*shape)) for shape in ((16, 3), (16, 4), (16,), (16,))]
+    states = [b.input(STATE) for _ in range(2)]
+    tail = (True, (), mode, 4, 1, has_biases, False, False, False)
+    op = "aten.mkldnn_rnn_layer.default"
+    return list(b.many(op, rows, *weights, *states, *tail, to=(f32("t", 2, 4), STATE, None, workspace)))
+
+
+@pytest.mark.parametrize(("has_biases", "biases"), [(True, "%5, %6"), (False, "none, none")])
+def test_a_layer_of_onednns_lstm_is_the_composite(has_biases: bool, biases: str) -> None:
+    b = Builder()
+    out, hy, *_ = rnn_layer(b, 2, None, has_biases=has_biases)
+    found = nodes_of(canonicalize(b.graph(out, hy))).splitlines()
+    assert found[1].split(" = ")[1].startswith("nn.lstm(")
+    assert f", {biases}, true)" in found[1]
+    assert "clone" not in found[0]
+
+
+@pytest.mark.parametrize(("mode", "workspace"), [(3, None), (2, TensorType(DType.u8, (0,)))])
+def test_any_other_layer_of_onednns_reads_a_copy_that_is_row_major(mode: int, workspace: TensorType | None) -> None:
+    b = Builder()
+    results = rnn_layer(b, mode, workspace)
+    ops = [node.op for node in canonicalize(b.graph(*(r for r in results if r is not None))).nodes]
+    assert ops == ["aten.permute.default", "aten.clone.default", "aten.mkldnn_rnn_layer.default"]
 
 
 @pytest.mark.parametrize(("dtype", "kept"), [("f32", "none"), ("f64", "#dtype<f64>")])

@@ -144,6 +144,11 @@ def _to_copy(node: Node) -> str | None:
 _NO_COMPLEX_NUMBERS = "Inductor has no complex numbers in kernels for CUDA"
 
 
+def _lstm(node: Node) -> str | None:
+    has_kernel = not _is_on_cuda(node) and all(v.tensor.dtype in (DType.f32, DType.bf16) for v in node.operands())
+    return None if has_kernel else "Inductor takes an LSTM apart step by step where oneDNN has no kernel"
+
+
 def _is_row_major(value: Value) -> bool:
     return value.tensor.strides is None or value.tensor.strides == row_major(value.tensor.shape)
 
@@ -214,6 +219,7 @@ _WRONG: dict[str, Callable[[Node], str | None]] = {
     "aten.fractional_max_pool2d.default": _fractional_pooling_of_halves,
     "aten.fractional_max_pool3d.default": _fractional_pooling,
     "aten.nextafter.default": _nextafter,
+    "nn.lstm": _lstm,
     "aten.erfinv.default": _erfinv,
     "aten.frexp.Tensor": _frexp,
     "aten.var.correction": _variance,

@@ -27,6 +27,7 @@ from fairlead_onnx import (  # noqa: F401 - each enters its rules
     _norms,
     _pooling,
     _quantised,
+    _recurrent,
     _reductions,
     _vector_norms,
     _views,

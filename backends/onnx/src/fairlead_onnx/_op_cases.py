@@ -661,6 +661,17 @@ def _attention() -> list[Row]:
     ]
 
 
+def _recurrent() -> list[Row]:
+    x, state = n(5, 2, 3), n(1, 2, 4)
+    weights, biases = (n(16, 3), n(16, 4)), (n(16), n(16))
+    return [
+        row("nn.lstm", "f32 bf16", x, state, state, *weights, *biases, False),
+        row("nn.lstm", "f32 bf16", x, state, state, *weights, *biases, True),
+        row("nn.lstm", "f32", x, state, state, *weights, None, None, True),
+        row("nn.lstm", "f32", n(1, 1, 3), n(1, 1, 4), n(1, 1, 4), *weights, *biases, False),
+    ]
+
+
 _Z = "c64"
 _PARTS = (0.0, -0.0, 1.0, -1.0, 0.5, -3.7, 1e-3, 20.0)
 
@@ -737,6 +748,6 @@ def _complex_tensors() -> list[Row]:
 
 CASES: list[Row] = [
     *(*_pointwise(), *_views(), *_reductions(), *_nn()),
-    *(*_indexing(), *_backward(), *_attention(), *_complex()),
+    *(*_indexing(), *_backward(), *_attention(), *_recurrent(), *_complex()),
 ]
 """Every row: the op, the names of the element types, and what makes the arguments."""

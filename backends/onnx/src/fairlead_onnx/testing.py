@@ -210,12 +210,23 @@ def _eager(op: str, args: tuple[Any, ...]) -> list[torch.Tensor | None]:
         return list(_attention(*args))
     if op == "nn.scaled_dot_product_attention_backward":
         return list(_attention_gradients(*args))
+    if op == "nn.lstm":
+        return list(_lstm(*args))
     arguments = _packet(op)._schema.arguments
     given = {a.name: v for a, v in zip(arguments, args, strict=False)}
     positional = [v for a, v in zip(arguments, args, strict=False) if not a.kwarg_only]
     named = {a.name: given[a.name] for a in arguments if a.kwarg_only and a.name in given}
     result = _packet(op.rpartition(".")[0])(*positional, **named)  # the packet also takes numbers in tensor slots
     return list(result) if isinstance(result, (tuple, list)) else [result]
+
+
+def _lstm(
+    data: Any, hx: Any, cx: Any, weight_ih: Any, weight_hh: Any, bias_ih: Any, bias_hh: Any, reverse: bool
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    weights = [w for w in (weight_ih, weight_hh, bias_ih, bias_hh) if w is not None]
+    data = data.flip(0) if reverse else data
+    out, hy, cy = torch.lstm(data, (hx, cx), weights, bias_ih is not None, 1, 0.0, False, False, False)
+    return out.flip(0) if reverse else out, hy, cy
 
 
 def _attention(

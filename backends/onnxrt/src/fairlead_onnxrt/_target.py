@@ -20,7 +20,7 @@ _BYTES = frozenset({DType.u8, DType.i8})
 _KERNELS = {
     **dict.fromkeys(("Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Cosh", "Sinh", "Tan", "Erf"), _SINGLE),
     **dict.fromkeys(("Gelu", "Elu", "LeakyRelu", "HardSigmoid", "Softplus"), _SINGLE),
-    **dict.fromkeys(("Conv", "ConvTranspose", "AveragePool"), _SINGLE),
+    **dict.fromkeys(("Conv", "ConvTranspose", "AveragePool", "LSTM"), _SINGLE),
     **dict.fromkeys(("Cos", "Sin", "LogSoftmax"), _SINGLE),  # of f64 they are coarse, and miss a NaN
     **dict.fromkeys(("Exp", "Log", "Sqrt", "Sigmoid", "Tanh", "Ceil", "Floor", "Round", "Reciprocal"), _FLOATING),
     **dict.fromkeys(("Softmax", "Gemm", "FusedMatMul", "BatchNormalization", "MaxPool"), _FLOATING),

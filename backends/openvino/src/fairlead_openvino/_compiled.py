@@ -11,6 +11,7 @@ from typing import Any
 import numpy
 import openvino
 import torch
+from openvino import opset13
 from openvino.op import Constant
 
 from fairlead.ir import Graph
@@ -67,6 +68,7 @@ def compile_file(
         parameter.output(0).replace(constant.output(0))
         model.remove_parameter(parameter)
     _divide_exactly(model)
+    _turn_apart(model)
     compiled = _core().compile_model(model, options.device, _properties(model, options))
     inputs = {name: i for i, port in enumerate(compiled.inputs) for name in port.get_names()}
     outputs = {name: i for i, port in enumerate(compiled.outputs) for name in port.get_names()}
@@ -105,6 +107,25 @@ def _divide_exactly(model: openvino.Model) -> None:
         varies = not (isinstance(dividend, Constant) or isinstance(divisor, Constant))
         if varies or (other.get_type_name() in ("Parameter", "Convert") and not _is_power_of_two(divisor)):
             node.get_rt_info()["nonconvertable_divide_0"] = True
+
+
+def _turn_apart(model: openvino.Model) -> None:
+    """Turn the input of an LSTM in a way that the plugin does not see through, where something else reads it.
+
+    The plugin has an LSTM read steps first where its input is turned to have batches first, and its result back. It
+    takes that turn from whatever else reads it too, in graphs whose sizes are known (defects/lstm.py).
+    """
+    for layer in model.get_ops():
+        if (
+            layer.get_type_name() != "LSTMSequence"
+            or (turn := layer.input_value(0).get_node()).get_type_name() != "Transpose"
+        ):
+            continue
+        source = turn.input_value(0)
+        readers = [r.get_node().get_type_name() for r in source.get_target_inputs()]
+        if len(readers) - readers.count("ShapeOf") > 1:
+            turned = opset13.transpose(opset13.unsqueeze(source, 0), numpy.array([2, 1, 3, 0]))
+            layer.input(0).replace_source_output(opset13.squeeze(turned, numpy.array([3])).output(0))
 
 
 def _is_power_of_two(node: Any) -> bool:

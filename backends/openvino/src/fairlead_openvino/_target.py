@@ -17,7 +17,7 @@ _NUMBERS = _SINGLE | _WORDS
 
 _KERNELS = {
     **dict.fromkeys(("Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Cosh", "Sinh", "Tan", "Erf"), _SINGLE),
-    **dict.fromkeys(("Gelu", "Elu", "LeakyRelu", "HardSigmoid", "Softplus"), _SINGLE),
+    **dict.fromkeys(("Gelu", "Elu", "LeakyRelu", "HardSigmoid", "Softplus", "LSTM"), _SINGLE),
     **dict.fromkeys(("Conv", "ConvTranspose", "AveragePool", "MaxPool", "BatchNormalization"), _SINGLE),
     **dict.fromkeys(
         ("Exp", "Log", "Sqrt", "Sigmoid", "Tanh", "Ceil", "Floor", "Round", "Reciprocal", "Cos", "Sin"), _SINGLE

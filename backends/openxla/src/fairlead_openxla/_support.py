@@ -18,6 +18,7 @@ _DECLINED = {
     "aten.as_strided.default": "as_strided reads memory, whose beginning the node does not say",
     "aten.as_strided_scatter.default": "as_strided_scatter writes memory, whose beginning the node does not say",
     "aten.convolution_backward.default": "torch has the gradient of a convolution: XLA's is slower on a CPU",
+    "nn.lstm": "slower than eager here: XLA multiplies the few rows of each step of an LSTM one step at a time",
 }
 _DATA_DEPENDENT = frozenset(
     f"aten.{name}"

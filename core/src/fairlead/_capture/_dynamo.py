@@ -32,6 +32,7 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 __all__ = [
     "APART",
     "Frame",
+    "backend_of_trace",
     "capturing_numbers",
     "deny_exporting",
     "flattened",
@@ -83,7 +84,7 @@ def deny_exporting(module: str) -> None:
 
     class Answers(dict[Any, bool | None]):
         def __getitem__(self, function: Any) -> bool | None:
-            if function is torch.compiler.is_exporting and _backend_of_trace().__module__ == module:
+            if function is torch.compiler.is_exporting and backend_of_trace().__module__ == module:
                 return bool(torch.compiler._is_exporting_flag)
             return known[function]
 
@@ -91,7 +92,7 @@ def deny_exporting(module: str) -> None:
     functions.tracing_state_functions = lambda: answers  # type: ignore[assignment]
 
 
-def _backend_of_trace() -> Any:
+def backend_of_trace() -> Any:
     """What ``torch.compile`` was given for the program that this thread is tracing."""
     backend: Any = InstructionTranslator.current_tx().output.compiler_fn
     for wrapped in ("_torchdynamo_orig_backend", "compiler_fn"):

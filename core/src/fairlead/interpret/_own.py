@@ -51,6 +51,25 @@ def _attention_backward(
     )
 
 
+def _lstm(
+    data: torch.Tensor,
+    hx: torch.Tensor,
+    cx: torch.Tensor,
+    weight_ih: torch.Tensor,
+    weight_hh: torch.Tensor,
+    bias_ih: torch.Tensor | None,
+    bias_hh: torch.Tensor | None,
+    reverse: bool,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """In reverse it is the same over turned steps. Compilers that take it apart make zeros of float32 for no biases."""
+    gates = [weight_ih.new_zeros(weight_ih.shape[0]) if b is None else b for b in (bias_ih, bias_hh)]
+    data, hx, cx = ((data.flip(0) if reverse else data).contiguous(), hx.contiguous(), cx.contiguous())
+    out, hy, cy = torch.ops.aten.lstm.input(
+        data, [hx, cx], [weight_ih, weight_hh, *gates], True, 1, 0.0, False, False, False
+    )
+    return out.flip(0) if reverse else out, hy, cy
+
+
 def _rms_norm(
     x: torch.Tensor, shape: Sequence[int], weight: torch.Tensor | None, eps: float | None
 ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -70,6 +89,7 @@ def _last_contiguous(x: torch.Tensor) -> torch.Tensor:
 OWN: Mapping[str, Target] = {
     "aten._fused_rms_norm.default": Target(_rms_norm, (None,) * 4, several=True),
     "nn.bernoulli.default": Target(_bernoulli, (None,) * 4, several=False),
+    "nn.lstm": Target(_lstm, (None,) * 8, several=True),
     "nn.scaled_dot_product_attention": Target(_attention, (None,) * 7, several=True),
     "nn.scaled_dot_product_attention_backward": Target(_attention_backward, (None,) * 10, several=True),
 }

@@ -60,7 +60,7 @@ _RULES: dict[str, Rule] = {}
 _FAMILIES = (
     "activations", "attention", "complex_numbers", "control", "convolution", "distance", "embedding", "factories",
     "fourier", "indexing", "linear", "losses", "norms", "padding", "pointwise", "pooling", "random", "reductions",
-    "resampling", "scans", "scatter", "sorting", "special", "views",
+    "recurrent", "resampling", "scans", "scatter", "sorting", "special", "views",
 )  # fmt: skip
 
 

@@ -30,8 +30,9 @@ def canonicalize(graph: Graph) -> Graph:
     Before: ATen as AOTAutograd emits it. After: no aliases of a value under another name, views as view, permute,
     expand, select, slice, squeeze.dims, unsqueeze or split_with_sizes with complete non-negative arguments, factories
     as full or arange, scalar overloads as tensor overloads, fused multiply-adds as a product and a sum, device-specific
-    attention kernels as ``nn.scaled_dot_product_attention``. A clone stays only where it is what keeps an output apart
-    from another value; a view that an output is, is read by nothing else. The same holds in regions.
+    attention and LSTM kernels as ``nn.scaled_dot_product_attention`` and ``nn.lstm``. A clone stays only where it is
+    what keeps an output apart from another value; a view that an output is, is read by nothing else. The same holds in
+    regions.
     """
     graph = in_regions(graph, canonicalize)
     graph = merge_permutations(drop_clones(rewrite(graph, by_op(_RULES))))
@@ -239,6 +240,29 @@ def _flash_attention_backward(node: Node, emit: Emitter) -> Replacement | None:
     return node.results
 
 
+def _rnn_layer(node: Node, emit: Emitter) -> Replacement | None:
+    """oneDNN's LSTM as the composite, where nothing is kept for a backward and all is of one dtype.
+
+    Without biases it is given zeros.
+    """
+    *tensors, reverse, batch_sizes, mode, _, layers, has_biases, bidirectional, batch_first, train = node.args
+    data, weight_ih, weight_hh, bias_ih, bias_hh, hx, cx = tensors
+    form = (batch_sizes, mode, layers, bidirectional, batch_first, train)
+    if form != ((), _LSTM, 1, False, False, False) or node.results[3] is not None:
+        return None
+    biases = (bias_ih, bias_hh) if has_biases else (None, None)
+    args = (data, hx, cx, weight_ih, weight_hh, *biases, reverse)
+    types = [a.tensor for a in args if isinstance(a, Value)]
+    if None in (hx, cx) or any(t.rank != 3 for t in types[:3]) or any(t.dtype != types[0].dtype for t in types):
+        return None
+    emit.nodes.append(msgspec.structs.replace(node, op="nn.lstm", args=args, results=node.results[:3]))
+    return node.results
+
+
+_LSTM = 2
+"""The number of ``mode``, as in ideep's ``rnn_kind``."""
+
+
 def _scale(query: Value, scale: Argument) -> float | None:
     head = query.tensor.shape[-1]
     if scale is None:
@@ -302,6 +326,7 @@ _RULES: dict[str, Rule] = {
     "aten.new_empty.default": _full(None, 0),
     "aten.new_empty_strided.default": _full(None, 0),
     "aten._efficientzerotensor.default": _full(None, 0),
+    "aten.mkldnn_rnn_layer.default": _rnn_layer,
     "aten.pow.Tensor_Scalar": _pow_scalar,
     "aten.max.default": _extreme("aten.amax.default"),
     "aten.min.default": _extreme("aten.amin.default"),

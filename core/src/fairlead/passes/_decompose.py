@@ -21,9 +21,9 @@ def decompose(graph: Graph, keeps: Collection[str]) -> Graph:
     """The graph without the composites that are not in ``keeps`` (``"*"`` keeps all).
 
     Before: a canonical graph. After: of the ops in `DECOMPOSABLE`, only those in ``keeps``, in regions too; with an
-    empty ``keeps`` a graph is of base and ext ops alone. But for products of matrices, reduced-precision inputs are
-    computed in float32 inside, as ATen's own kernels do. Left whole are attention that drops out inside or over an
-    unknown number of shared heads, and gradients of complex activations.
+    empty ``keeps`` a graph is of base and ext ops alone, and of ``nn.lstm``. But for products of matrices,
+    reduced-precision inputs are computed in float32 inside, as ATen's own kernels do. Left whole are attention that
+    drops out inside or over an unknown number of shared heads, and gradients of complex activations.
     """
     if "*" in keeps:
         return graph
@@ -66,4 +66,5 @@ _RULES: dict[str, Callable[[Node, Ops], Replacement | None]] = {
 }
 
 DECOMPOSABLE = frozenset(_RULES)
-"""The composites that `decompose` can take apart: the tier nn of the opset but for random numbers."""
+"""The composites that `decompose` can take apart: the tier nn of the opset but for random numbers and ``nn.lstm``,
+of whose steps nobody knows the number."""

@@ -14,6 +14,8 @@ _LAYOUT_SENSITIVE = frozenset(
     {
         "aten.as_strided.default",
         "aten.as_strided_scatter.default",
+        "aten.mkldnn_rnn_layer.default",
+        "aten.mkldnn_rnn_layer_backward.default",
         "aten.view.dtype",
         "aten.view_as_complex.default",
         "aten.view_as_real.default",
@@ -44,7 +46,7 @@ _VIEWS = frozenset(
 def layout_sensitive(op: str) -> bool:
     """Whether the meaning of an op depends on its operands' strides.
 
-    Reinterpretations of memory, and ops that we do not know.
+    Reinterpretations of memory, kernels that take it for row-major unasked, and ops that we do not know.
     """
     return op in _LAYOUT_SENSITIVE or op.partition(".")[0] not in ("aten", "prims", "nn", "hop")
 

@@ -15,6 +15,10 @@ _HIDDEN = f32([[0.0, -INF, 1.0], [-INF, -INF, -INF], [INF, 0.0, 1.0], [NAN, 0.0,
 _Q, _K, _V = ramp(1, 2, 3, 4), ramp(1, 2, 5, 4, low=-1.0), ramp(1, 2, 5, 4, high=1.0)
 _ATTENTION = "nn.scaled_dot_product_attention"
 
+_LSTM = "nn.lstm"
+_STATES = ramp(1, 2, 4), ramp(1, 2, 4, low=-1.0)
+_GATES = ramp(16, 3, low=-0.5, high=0.5), ramp(16, 4, low=-0.5, high=0.5)
+
 
 def _masked(hidden: list[int]) -> torch.Tensor:
     """Nothing for the first query, and for the others what is not hidden."""
@@ -161,6 +165,9 @@ ROWS: tuple[Row, ...] = (
     row("attention-all-but-one-hidden", _ATTENTION, _Q, _K, _V, _masked([0, 1, 3, 4]), 0.0, False, 0.5, keep=1),
     row("attention-far-from-zero", _ATTENTION, 100 * _Q, 100 * _K, _V, None, 0.0, False, 0.5, keep=1),
     row("attention-in-bf16", _ATTENTION, _Q.bfloat16(), _K.bfloat16(), _V.bfloat16(), None, 0.0, False, 0.5, keep=1),
+    row("lstm", _LSTM, ramp(5, 2, 3), *_STATES, *_GATES, ramp(16), ramp(16, low=-1.0), False),
+    row("lstm-in-reverse", _LSTM, ramp(5, 2, 3), *_STATES, *_GATES, None, None, True),
+    row("lstm-of-one-step", _LSTM, ramp(1, 2, 3), *_STATES, *_GATES, ramp(16), ramp(16, low=-1.0), False),
     row("loss-ignores", "aten.nll_loss_forward.default", ramp(4, 3), i64(0, -100, 2, 1), None, 1, -100),
     row("loss-ignores-all", "aten.nll_loss_forward.default", ramp(2, 3), i64(-100, -100), None, 1, -100),
     row("loss-weighted", "aten.nll_loss_forward.default", ramp(4, 3), i64(0, 1, 2, 1), f32(0.5, 1.0, 2.0), 1, -100),

@@ -1,4 +1,4 @@
-"""Products of matrices, and attention."""
+"""Products of matrices, attention and recurrence."""
 
 from __future__ import annotations
 
@@ -131,6 +131,32 @@ def attention_backward(
     return like(query), like(key), like(value)
 
 
+def lstm(
+    input: TensorType,  # noqa: A002 - ATen's name
+    hx: TensorType,
+    cx: TensorType,
+    weight_ih: TensorType,
+    weight_hh: TensorType,
+    bias_ih: TensorType | None,
+    bias_hh: TensorType | None,
+    reverse: bool,
+) -> Results:
+    """The state after each step, and the last two states."""
+    require(input.rank == 3, f"the input has {input.rank} dimensions, not (steps, batch, size)")
+    require(weight_ih.rank == weight_hh.rank == 2, "the weights are no matrices")
+    require((bias_ih is None) == (bias_hh is None), "there is one bias of two")
+    hidden, gates = weight_hh.shape[1], weight_hh.shape[0]
+    same(gates, mul(4, hidden), "the rows of weight_hh and four times the hidden size")
+    same_shape(weight_ih.shape, (gates, input.shape[2]), "the shapes of weight_ih and what the input asks for")
+    biases = [b for b in (bias_ih, bias_hh) if b is not None]
+    for bias in biases:
+        same_shape(bias.shape, (gates,), "the shape of a bias and the gates")
+    for state in (hx, cx):
+        same_shape(state.shape, (1, input.shape[1], hidden), "the shape of a state and (1, batch, hidden)")
+    _one_dtype(input, hx, cx, weight_ih, weight_hh, *biases)
+    return with_shape(input, (*input.shape[:2], hidden)), with_shape(hx, hx.shape), with_shape(cx, cx.shape)
+
+
 def _points(x1: TensorType, x2: TensorType) -> tuple[Shape, Dim, Dim]:
     require(x1.rank >= 2 and x2.rank >= 2, "operands are no lists of points")
     same(x1.shape[-1], x2.shape[-1], "the sizes of points")
@@ -201,6 +227,7 @@ RULES: dict[str, Rule] = {
     "aten._pdist_forward.default": pdist,
     "aten._pdist_backward.default": pdist_backward,
     "aten._trilinear.default": trilinear,
+    "nn.lstm": lstm,
     "nn.scaled_dot_product_attention": attention,
     "nn.scaled_dot_product_attention_backward": attention_backward,
 }
