@@ -13,7 +13,20 @@ import torch
 import fairlead
 from fairlead.backend import Executable
 from fairlead.interpret import run
-from fairlead.ir import Builder, DType, Graph, Input, Kind, Node, Output, Symbol, TensorType, Token, Value
+from fairlead.ir import (
+    Builder,
+    DType,
+    Graph,
+    Input,
+    Kind,
+    Node,
+    Output,
+    Symbol,
+    TensorType,
+    Token,
+    Value,
+    parse_graph,
+)
 from fairlead_openvino import _compiled, backend
 from fairlead_openvino._target import TARGET
 
@@ -266,3 +279,16 @@ def test_the_pairs_of_27_features_are_those_that_were_asked_for(order: Any, move
     features = [torch.randn(16, 8) for _ in range(27)]
     found = fairlead.compile(pairs, backend="openvino", fallback=())(*features)
     torch.testing.assert_close(found, pairs(*features), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("kind", "declines"), [("forward", True), ("inference", False)])
+def test_training_that_is_mostly_convolutions_is_left_to_others(kind: str, declines: bool) -> None:
+    graph = parse_graph(
+        f"""graph @g {kind} {{
+  in %0 user "x" : f32[1, 3, 8, 8]
+  in %1 parameter "w" : f32[4, 3, 3, 3]
+  %2 = aten.convolution.default(%0, %1, none, [1, 1], [0, 0], [1, 1], false, [0, 0], 1) : f32[1, 4, 6, 6]
+  out %2 user
+}}"""
+    )
+    assert (backend.declines_graph(graph) is not None) is declines

@@ -35,7 +35,10 @@ _TERMS = {  # the operand of which each result has one term for each number but 
     "aten.bmm.default": 0,
     "aten.addmm.default": 1,
     "aten.baddbmm.default": 1,
+    "aten.convolution_backward.default": 2,
 }
+_GRADIENTS = "aten.convolution_backward.default"
+_WEIGHTED = frozenset({"aten.linear.default", "aten.convolution.default", _GRADIENTS})
 
 
 def taking_turns(graph: Graph, assignment: Assignment, first: str) -> str | None:
@@ -72,8 +75,14 @@ def _work(node: Node, sizes: Mapping[str, int]) -> float:
     factor = node.args[_TERMS[node.op]]
     assert isinstance(factor, Value)
     shape = factor.tensor.shape
-    terms = shape[1:] if node.op in ("aten.linear.default", "aten.convolution.default") else shape[-1:]
-    return numbers + _size(results[0], sizes) * _product(terms, sizes) / _PER_NUMBER if results else numbers
+    terms = _product(shape[1:] if node.op in _WEIGHTED else shape[-1:], sizes)
+    if node.op == _GRADIENTS:
+        gradient = node.args[0]
+        assert isinstance(gradient, Value)
+        products = _size(gradient, sizes) * sum(r is not None for r in node.results[:2])
+    else:
+        products = sum(_size(r, sizes) for r in results[:1])
+    return numbers + products * terms / _PER_NUMBER
 
 
 def _is_of_cpu(node: Node) -> bool:

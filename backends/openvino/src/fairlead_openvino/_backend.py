@@ -9,6 +9,7 @@ import msgspec
 
 from fairlead.backend import API_VERSION, Capabilities, Executable, Options, Precision, Probe, Support
 from fairlead.ir import DType, Graph, Node
+from fairlead.passes import trains_convolutions
 from fairlead_openvino._options import OpenVINOOptions
 
 if TYPE_CHECKING:
@@ -49,6 +50,11 @@ class OpenVINOBackend:
         support = fairlead_onnx.supports(node, target=TARGET)
         reason = refusal(node) if support.accepted else None  # of a node that is known to be a call of its op
         return support if reason is None else Support.no(reason)
+
+    def declines_graph(self, graph: Graph, /) -> str | None:
+        """Training steps that are mostly convolutions, whose gradients are torch's."""
+        is_slow = trains_convolutions(graph)
+        return "slower than eager here: training with more convolutions than products" if is_slow else None
 
     def compile(self, graph: Graph, options: OpenVINOOptions, constants: Mapping[int, torch.Tensor], /) -> Executable:
         """A compiled model whose weights are the tensors of ``constants``, by reference."""
