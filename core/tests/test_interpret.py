@@ -57,6 +57,16 @@ X = Value(0, f32(3))
 x = torch.tensor([1.0, -2.0, 3.0])
 
 
+def test_a_copy_lies_as_its_type_says() -> None:
+    turned = Value(0, t("f32", 2, 3, strides=(1, 2)))
+    given = torch.arange(6.0).view(3, 2).t()
+    for strides in (None, (1, 2)):
+        graph = one("aten.clone.default", (turned, None), t("f32", 2, 3, strides=strides), turned)
+        (copy,) = run(graph, [given])
+        assert copy.stride() == (strides or (3, 1))
+        torch.testing.assert_close(copy, given)
+
+
 @pytest.mark.parametrize(
     ("op", "args", "dtype", "expected"),
     [

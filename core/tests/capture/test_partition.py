@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from fairlead.ir import Graph, Role, Value
+from fairlead.ir import DType, Graph, Role, Value
 
 from .conftest import Compile
 
@@ -118,6 +119,28 @@ def test_a_copy_that_a_product_reads_is_saved_where_the_rest_is_computed_anew(pr
         assert "aten.clone.default" not in {node.op for node in backward.nodes}
         grads.append((x.grad, w.grad))
     assert list(map(len, saved)) == [1, 1]
+    torch.testing.assert_close(*grads)
+
+
+@pytest.mark.parametrize("shape", [(3, 50), (3, 50, 2, 2)])
+def test_of_a_softmaxs_logarithm_two_numbers_a_row_are_saved(program: Compile, shape: tuple[int, ...]) -> None:
+    classes = torch.arange(math.prod(shape) // shape[1]).view(shape[0], *shape[2:]) % shape[1]
+
+    weight = torch.linspace(-1, 1, 50 * 50).view(50, 50)
+
+    def loss(x: Tensor) -> Tensor:
+        return torch.nn.functional.cross_entropy((x.half() @ weight.half()).view(shape).float(), classes)
+
+    saved, grads = [], []
+    for recompute in (False, True):
+        torch._dynamo.reset()
+        x = torch.linspace(-1, 1, math.prod(shape)).view(-1, 50).requires_grad_()
+        run = program(loss, recompute=recompute)
+        run(x).backward()
+        read = [i.value.tensor for i in run.graphs[1].inputs if i.role is Role.saved]
+        saved.append(sum(t.dtype is DType.f32 and t.shape == shape for t in read))
+        grads.append(x.grad)
+    assert saved == [1, 0]
     torch.testing.assert_close(*grads)
 
 

@@ -48,6 +48,8 @@ _PRODUCTS = frozenset(
 )
 """Ops that read their operands from memory, whoever fuses the rest."""
 
+_LOSSES_BACKWARD = frozenset({_aten.nll_loss_backward.default, _aten.nll_loss2d_backward.default})
+
 _NORMS: dict[Any, tuple[int, int | None]] = {
     _aten.native_batch_norm_backward.default: (2, 7),
     _aten.batch_norm_backward.default: (2, 7),
@@ -71,18 +73,63 @@ def recomputing(joint: GraphModule, inputs: Sequence[Any], *, num_fwd_outputs: i
     """AOTAutograd's ``partition_fn`` for compilers that fuse: what is cheap is computed anew, by torch's own rule.
 
     Changes ``joint`` in place. That rule never computes a ``detach`` anew, which is the value itself here; and it takes
-    a copy that a product reads, as of attention's transposed heads, for one that is fused, which none can be.
+    a copy that a product reads, as of attention's transposed heads, for one that is fused, which none can be. Of the
+    logarithm of a softmax it would save all, so that is written out: two numbers of each row are enough.
     """
     _forget_running_statistics(joint.graph)
     for op in (_aten.alias.default, _aten.detach.default):
         for node in joint.graph.find_nodes(op="call_function", target=op):
             node.replace_all_uses_with(node.args[0], delete_user_cb=lambda user: user.op != "output")
+    for node in joint.graph.find_nodes(op="call_function", target=_aten._log_softmax.default):
+        _write_out_log_softmax(node)
     for node in joint.graph.find_nodes(op="call_function", target=_aten.clone.default):
         if "recompute" not in node.meta and _is_read_from_memory(node) and not _shows_input(node.args[0]):
             node.meta["recompute"] = CheckpointPolicy.MUST_SAVE
     config: Any = torch._functorch.config
     with config.patch(recompute_views=True):
         return min_cut_rematerialization_partition(joint, inputs, num_fwd_outputs=num_fwd_outputs, **how)
+
+
+def _write_out_log_softmax(node: Node) -> None:
+    """Put the largest values and the sums of exponentials in its place, and in that of its gradient.
+
+    As torch decomposes them, of float32 and wider. The gradient of a loss that reads it reads its shape alone.
+    """
+    x, dim, _ = node.args
+    assert isinstance(x, Node), "the logits"
+    assert isinstance(dim, int), "its dimension"
+    given, made = x.meta["val"], node.meta["val"]
+    is_wide = given.dtype == made.dtype and given.dtype.itemsize >= 4
+    has_rows = given.dim() > 0 and isinstance(given.shape[dim], int) and given.shape[dim] > 0
+    if not is_wide or not has_rows or "recompute" in node.meta:
+        return
+    with node.graph.inserting_before(node):
+        shifted = _made(node, _aten.sub.Tensor, x, _made(node, _aten.amax.default, x, [dim], True))
+        total = _made(node, _aten.sum.dim_IntList, _made(node, _aten.exp.default, shifted), [dim], True)
+        found = _made(node, _aten.sub.Tensor, shifted, _made(node, _aten.log.default, total))
+    node.replace_all_uses_with(found)
+    node.graph.erase_node(node)
+    for user in list(found.users):
+        with node.graph.inserting_before(user):
+            if user.target is _aten._log_softmax_backward_data.default:
+                gradient: Any = user.args[0]
+                total = _made(user, _aten.sum.dim_IntList, gradient, [dim], True)
+                spread = _made(user, _aten.mul.Tensor, _made(user, _aten.exp.default, found), total)
+                user.replace_all_uses_with(_made(user, _aten.sub.Tensor, gradient, spread))
+                node.graph.erase_node(user)
+            elif user.target in _LOSSES_BACKWARD and all(isinstance(n, int) for n in made.shape):
+                how = {"dtype": made.dtype, "device": made.device}
+                user.update_arg(1, _made(user, _aten.full.default, list(made.shape), 0.0, **how))
+
+
+def _made(origin: Node, op: Any, *args: Any, **how: Any) -> Node:
+    """A node of what ``origin`` was, with what is known of it."""
+    made = origin.graph.call_function(op, args, how)
+    with origin.meta["val"].fake_mode:
+        value = op(*(a.meta["val"] if isinstance(a, Node) else a for a in args), **how)
+    made.meta = {**origin.meta, "val": value}
+    made.meta.pop("tensor_meta", None)
+    return made
 
 
 def _is_read_from_memory(node: Node) -> bool:

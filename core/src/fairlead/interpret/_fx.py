@@ -115,6 +115,8 @@ class _Writer:
         copies = [copy for index in target.written for copy in self._cloned(args, index)]
         positional = tuple(a for a, name in zip(args, names, strict=True) if name is None)
         keywords = {name: a for a, name in zip(args, names, strict=True) if name is not None}
+        if node.op == "aten.clone.default" and node.args[1] is None and node.result.tensor.strides is None:
+            keywords["memory_format"] = torch.contiguous_format  # or it would lie as what it is a copy of
         result = self.fx.call_function(target.function_for(node.args), positional, keywords)
         own = len(node.results) - len(copies)
         self._results(node, node.results[:own], result, several=target.several)
