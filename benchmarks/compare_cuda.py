@@ -42,6 +42,7 @@ RIVALS = {
     "inductor, reduce-overhead": "torch inductor, reduce-overhead",
     "inductor, reduce-overhead, lent": "torch inductor, reduce-overhead",
     "openxla": "torch inductor",
+    "onnxrt": "torch inductor",
 }
 """Beside what each of Fairlead's rows is held, besides eager."""
 
@@ -255,6 +256,7 @@ COMPILERS: dict[str, Callable[[Any], Any]] = {
         f, "inductor", mode="reduce-overhead", options={"lend_results": True}
     ),
     "openxla": lambda f: _fairlead(f, "openxla"),
+    "onnxrt": lambda f: _fairlead(f, "onnxrt"),
 }
 """How each row is made of a function; those without "torch" are Fairlead's."""
 
