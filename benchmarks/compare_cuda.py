@@ -32,7 +32,7 @@ import transformers
 from tables import write_results
 
 BATCH = 8
-TURNS = 9
+TURNS = 25
 RIGHT = 8.0
 """How many times eager's own error a row's may be."""
 
@@ -162,7 +162,7 @@ def _timed(steps: dict[str, Callable[[], Any]]) -> dict[str, list[float]]:
     times: dict[str, list[float]] = {name: [] for name in steps}
     for _ in range(TURNS):
         for name, step in steps.items():
-            times[name].append(do_bench(step, warmup=20, rep=100, return_mode="median"))
+            times[name].append(do_bench(step, warmup=5, rep=40, return_mode="median"))
     return times
 
 
