@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 
+from fairlead.interpret import quicker_in_bfloat16
 from fairlead.ir import Graph, Node, TensorType, Value
 from fairlead.passes import trains_convolutions
 
@@ -57,10 +58,12 @@ def out_of_reach(node: Node) -> str | None:
 
 
 def declines(graph: Graph) -> str | None:
-    """Why others run a graph as a whole: it is mostly convolutions in training on a CPU, or of several devices."""
+    """Why others run a graph as a whole: torch is faster on this CPU, or it is of several devices."""
     found = set(cuda_devices(graph))
     if not found and trains_convolutions(graph):
         return "slower than eager here: training with more convolutions than products"
+    if not found:
+        return quicker_in_bfloat16(graph, folds_norms=True)
     if found and any(_is_of_cpu(node) for node in graph.nodes):
         found.add("cpu")
     return f"tensors on {' and '.join(sorted(found))}: a session is of one device" if len(found) > 1 else None

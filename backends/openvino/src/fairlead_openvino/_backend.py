@@ -52,9 +52,12 @@ class OpenVINOBackend:
         return support if reason is None else Support.no(reason)
 
     def declines_graph(self, graph: Graph, /) -> str | None:
-        """Training steps that are mostly convolutions, whose gradients are torch's."""
-        is_slow = trains_convolutions(graph)
-        return "slower than eager here: training with more convolutions than products" if is_slow else None
+        """Training steps that are mostly convolutions, whose gradients are torch's, and what it has in bfloat16."""
+        from fairlead.interpret import quicker_in_bfloat16
+
+        if trains_convolutions(graph):
+            return "slower than eager here: training with more convolutions than products"
+        return quicker_in_bfloat16(graph, folds_norms=True)
 
     def compile(self, graph: Graph, options: OpenVINOOptions, constants: Mapping[int, torch.Tensor], /) -> Executable:
         """A compiled model whose weights are the tensors of ``constants``, by reference."""

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Iterator
 
 from fairlead.backend import Level, Support
+from fairlead.interpret import quicker_in_bfloat16
 from fairlead.ir import DType, Graph, Node, ScalarType, TensorType, Value, opset
 from fairlead.passes import trains_convolutions
 from fairlead_openxla._devices import cuda_devices, unreachable
@@ -48,9 +49,9 @@ def declines(graph: Graph) -> str | None:
     """Why a graph is run by others: what XLA is slow at, and what is not right between its programs."""
     if len(devices := cuda_devices(graph)) > 1:
         return f"tensors on {' and '.join(devices)}: a program of XLA is of one device"
-    if not trains_convolutions(graph):
-        return None
-    return "slower than eager here: training with more convolutions than products"
+    if trains_convolutions(graph):
+        return "slower than eager here: training with more convolutions than products"
+    return quicker_in_bfloat16(graph)
 
 
 def _out_of_reach(node: Node) -> str | None:

@@ -14,6 +14,7 @@ from fairlead.passes._memory import is_view, layout_sensitive, shown_views, view
 from fairlead.passes._random import draws, draws_random_numbers, split_dropout
 from fairlead.passes._rewrite import Emitter, Replacement, Rule, by_op, rewrite, substitute
 from fairlead.passes._training import trains_convolutions
+from fairlead.passes._work import share_of_products, typical_sizes, work
 
 __all__ = [
     "DECOMPOSABLE",
@@ -43,9 +44,12 @@ __all__ = [
     "remove_dead_nodes",
     "rewrite",
     "row_major_inputs",
+    "share_of_products",
     "shown_views",
+    "split_dropout",
     "substitute",
     "trains_convolutions",
+    "typical_sizes",
     "view_overwritten_inputs",
-    "split_dropout",
+    "work",
 ]

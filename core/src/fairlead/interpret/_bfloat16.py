@@ -1,0 +1,43 @@
+"""Whether torch on this processor is quicker with bfloat16 than whoever computes it in float32."""
+
+from __future__ import annotations
+
+import functools
+
+import torch
+
+from fairlead.ir import DType, Graph, TensorType
+from fairlead.passes import share_of_products
+
+__all__ = ["quicker_in_bfloat16"]
+
+
+_NORM = "aten._native_batch_norm_legit_no_training.default"
+
+
+def quicker_in_bfloat16(graph: Graph, *, folds_norms: bool = False, share: float = 1 / 5) -> str | None:
+    """Why a backend that computes bfloat16 in float32 had better leave a graph on the CPU to others; None where not.
+
+    So it is where products of bfloat16 are more than ``share`` of its work and torch has instructions for them here:
+    they take half the time of float32's or less. A backend that ``folds_norms`` keeps graphs with batch norms of
+    inference: convolutions gain less from the instructions than from norms that are computed with them.
+    """
+    if not multiplies_bfloat16() or _is_elsewhere(graph) or share_of_products(graph, DType.bf16) <= share:
+        return None
+    if folds_norms and any(node.op == _NORM for node in graph.nodes):
+        return None
+    return "slower than eager here: products of bfloat16, for which torch has instructions of this processor"
+
+
+@functools.cache
+def multiplies_bfloat16() -> bool:
+    """Whether torch multiplies bfloat16 on the CPU by AVX-512's or AMX's instructions for it, through oneDNN."""
+    if not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
+        return False
+    tests = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
+    return any(getattr(torch.cpu, name, lambda: False)() for name in tests)
+
+
+def _is_elsewhere(graph: Graph) -> bool:
+    types = (item.value.type for item in graph.inputs)
+    return any(isinstance(t, TensorType) and t.device != "cpu" for t in types)

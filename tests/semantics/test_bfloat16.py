@@ -1,0 +1,36 @@
+"""Where torch has this processor's instructions for bfloat16, programs that are mostly its products run there."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import fairlead
+from fairlead.interpret import _bfloat16
+
+
+@pytest.mark.parametrize("backend", ["onnxrt", "openvino", "openxla", "tvm"])
+@pytest.mark.parametrize("has_instructions", [True, False])
+def test_products_of_bfloat16_run_where_they_are_quick(
+    backend: str, has_instructions: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_bfloat16, "multiplies_bfloat16", lambda: has_instructions)
+    torch.manual_seed(0)
+    layer = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.GELU(), torch.nn.Linear(64, 64)).bfloat16().eval()
+    x = torch.randn(32, 64, dtype=torch.bfloat16)
+    run = fairlead.compile(layer, backend=backend, fallback=("eager",))
+    with torch.no_grad():
+        torch.testing.assert_close(run(x), layer(x), rtol=0.02, atol=0.01)  # intermediate values are rounded or not
+    (graph,) = run.fairlead.placement.graphs
+    gelu = next(node for node in graph.nodes if node.op == "aten.gelu.default")
+    assert (gelu.backend == "eager") is has_instructions
+    assert gelu.reason.startswith("slower than eager here: ") is has_instructions
+
+
+@pytest.mark.parametrize("backend", ["onnxrt", "openvino", "openxla", "tvm"])
+def test_a_backend_runs_what_it_can_where_no_fallback_is_allowed(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_bfloat16, "multiplies_bfloat16", lambda: True)
+    run = fairlead.compile(torch.nn.GELU(), backend=backend, fallback=())
+    x = torch.linspace(-3, 3, 64, dtype=torch.bfloat16)
+    torch.testing.assert_close(run(x), torch.nn.functional.gelu(x))
+    assert run.fairlead.placement.native_share == 1
