@@ -27,7 +27,7 @@ from fairlead.ir import (
     Value,
     parse_graph,
 )
-from fairlead_openvino import _compiled, backend
+from fairlead_openvino import _compiled, _executable, backend
 from fairlead_openvino._target import TARGET
 
 
@@ -99,6 +99,49 @@ def test_a_sum_that_the_plugin_would_cut_keeps_all_of_its_digits() -> None:
     g = graph([x], [Node("aten.add.Tensor", (x, x, 3), (out,))], out)
     assert backend.compile(g, backend.options_type(), {})([torch.tensor([2**30, 1])])[0].tolist() == [2**32, 4]
     assert wide("aten.add.Tensor", 2**40, 1)([torch.tensor([0, 1])])[0].tolist() == [2**40, 2**40 + 1]
+
+
+READ = "%8 = aten.embedding.default(%3, %7, -1, false, false) : f32[3, 2]\n  out %8 user"
+BUCKETS = """graph @g inference {{
+  in %0 intermediate "large" : i64[3]
+  in %1 intermediate "small" : i64[3]
+  in %2 intermediate "is_small" : bool[3]
+  in %3 parameter "table" : f32[{rows}, 2]
+  %4 = aten.add.Tensor(%0, {added}, 1) : i64[3]
+  %5 = aten.full.default([3], 3, #dtype<i64>, #layout<strided>, #device<cpu>, false) : i64[3]
+  %6 = aten.minimum.default(%4, %5) : i64[3]
+  %7 = aten.where.self(%2, %1, %6) : i64[3]
+  {last}
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("added", "last", "small", "cuts"),
+    [
+        pytest.param(1, READ, [1, 7, 7], True, id="an index that is not chosen, or beyond another that is"),
+        pytest.param(2**30, READ, [1, 7, 7], False, id="what is added may bring it back"),
+        pytest.param(1, READ, [1, 2**30, 7], False, id="another input may bring it back"),
+        pytest.param(1, "out %7 user", [1, 7, 7], False, id="it is seen"),
+        pytest.param(1, "%8 = aten.lt.Tensor(%7, 0) : bool[3]\n  out %8 user", [1, 7, 7], False, id="it is compared"),
+    ],
+)
+def test_an_index_far_out_of_range_is_cut_where_nobody_can_tell(
+    added: int, last: str, small: list[int], cuts: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    g = parse_graph(BUCKETS.format(rows=8, added=added, last=last))
+    inputs = [torch.tensor([-(2**63), 2**40, 0]), torch.tensor(small), torch.tensor([True, False, False])]
+    table = torch.arange(16.0).view(8, 2)
+    compiled = backend.compile(g, backend.options_type(), {})
+    slow = []
+    evaluate = _executable._Runs._evaluate
+
+    def evaluated(runs: Any, given: Any) -> list[torch.Tensor]:
+        slow.append(runs)
+        return evaluate(runs, given)
+
+    monkeypatch.setattr(_executable._Runs, "_evaluate", evaluated)
+    torch.testing.assert_close(compiled([*inputs, table]), list(run(g, [*inputs, table])))
+    assert (not slow) is cuts
 
 
 def test_an_integer_is_refused_where_no_other_implementation_has_the_op() -> None:

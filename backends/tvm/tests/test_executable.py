@@ -29,6 +29,20 @@ def _linear(shape: str, rows: int, columns: int) -> ir.Builder:
     return b
 
 
+def test_products_whose_sizes_vary_are_left_to_others() -> None:
+    text = """symbol s0 in [2, 4096] from in0.dim0
+graph @g inference {{
+  in %0 user "x" : f32[s0, 64]
+  in %1 parameter "w" : f32[64, 64]
+  %2 = {node} : f32[s0, 64]
+  out %2 user
+}}"""
+    product, function = ir.parse_graph(text.format(node="aten.linear.default(%0, %1, none)")), "aten.sin.default(%0)"
+    assert backend.declines_graph(product) == "slower than eager here: products of sizes that vary"
+    assert backend.declines_graph(ir.parse_graph(text.format(node=function))) is None
+    assert backend.declines_graph(_linear("f32[64, 64]", 64, 64).graph()) is None
+
+
 @pytest.mark.parametrize("rows", [1, 5, 14, 29, 113])
 @pytest.mark.parametrize("columns", [7, 32, 100])
 def test_a_product_is_right_whatever_is_left_over_of_its_tiles(rows: int, columns: int) -> None:

@@ -18,7 +18,7 @@ from fairlead.passes import row_major_inputs
 from fairlead_onnx import ModelFile, RealForm
 from fairlead_openvino._compiled import Compiled, compile_file, evaluable, model_file, ov_tensor
 from fairlead_openvino._options import OpenVINOOptions
-from fairlead_openvino._ranges import largest, largest_that_fits
+from fairlead_openvino._ranges import NEAR, largest, largest_that_fits, only_indices
 
 __all__ = ["ModelExecutable"]
 
@@ -57,11 +57,22 @@ class _Signature:
     outputs: tuple[_Port, ...]
     symbols: tuple[tuple[str, int, int | None], ...]
     watched: tuple[int, ...]
+    indices: frozenset[int]
     largest: int
 
-    def is_wide(self, inputs: Sequence[Any]) -> bool:
-        """Whether a 64-bit integer does not fit into the 32 bits that the CPU plugin keeps."""
-        return any(largest(inputs[place]) > self.largest for place in self.watched)
+    def wide(self, inputs: Sequence[Any]) -> list[int]:
+        """The places of inputs with 64-bit integers that do not fit into the 32 bits that the CPU plugin keeps."""
+        return [place for place in self.watched if largest(inputs[place]) > self.largest]
+
+    def cut(self, inputs: Sequence[Any], wide: Sequence[int]) -> list[Any] | None:
+        """The inputs with those at ``wide`` cut to what fits, None where that would be seen."""
+        others = (place for place in self.watched if place not in wide)
+        if not self.indices.issuperset(wide) or any(largest(inputs[place]) > NEAR for place in others):
+            return None
+        found = list(inputs)
+        for place in wide:
+            found[place] = inputs[place].clamp(-self.largest, self.largest)
+        return found
 
 
 class ModelExecutable:
@@ -112,8 +123,11 @@ class _Runs:
         self._evaluable: openvino.Model | None = None
 
     def __call__(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
-        if self._watches and self._signature.is_wide(inputs):
-            return self._evaluate(inputs)
+        if self._watches and (wide := self._signature.wide(inputs)):
+            cut = self._signature.cut(inputs, wide)
+            if cut is None:
+                return self._evaluate(inputs)
+            inputs = cut
         try:
             request = self._idle.pop()
         except IndexError:
@@ -223,7 +237,8 @@ def _signature(graph: Graph, compiled: Compiled, baked: frozenset[int]) -> _Sign
     dynamic = any(o.shape is None for o in outputs)
     symbols = tuple((s.name, place[s.source[0]], s.source[1]) for s in graph.symbols) if dynamic else ()
     watched = tuple(p.place for p in inputs if p.dtype is torch.int64)
-    return _Signature(inputs, outputs, symbols, watched, largest_that_fits(graph))
+    indices = frozenset(place[i] for i in only_indices(graph) if i in place)
+    return _Signature(inputs, outputs, symbols, watched, indices, largest_that_fits(graph))
 
 
 def _port(place: int, port: int, type_: Type) -> _Port:
