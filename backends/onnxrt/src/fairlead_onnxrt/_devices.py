@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 
-from fairlead.interpret import quicker_in_bfloat16
 from fairlead.ir import Graph, Node, TensorType, Value
 from fairlead.passes import trains_convolutions
 
@@ -63,6 +62,8 @@ def declines(graph: Graph) -> str | None:
     if not found and trains_convolutions(graph):
         return "slower than eager here: training with more convolutions than products"
     if not found:
+        from fairlead.interpret import quicker_in_bfloat16  # which imports torch
+
         return quicker_in_bfloat16(graph, folds_norms=True)
     if found and any(_is_of_cpu(node) for node in graph.nodes):
         found.add("cpu")
