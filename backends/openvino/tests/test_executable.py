@@ -106,30 +106,40 @@ BUCKETS = """graph @g inference {{
   in %0 intermediate "large" : i64[3]
   in %1 intermediate "small" : i64[3]
   in %2 intermediate "is_small" : bool[3]
-  in %3 parameter "table" : f32[{rows}, 2]
-  %4 = aten.add.Tensor(%0, {added}, 1) : i64[3]
+  in %3 parameter "table" : f32[8, 2]
+  %4 = {shifted} : i64[3]
   %5 = aten.full.default([3], 3, #dtype<i64>, #layout<strided>, #device<cpu>, false) : i64[3]
   %6 = aten.minimum.default(%4, %5) : i64[3]
   %7 = aten.where.self(%2, %1, %6) : i64[3]
   {last}
 }}"""
+ONE_ON = "aten.add.Tensor(%0, 1, 1)"
 
 
 @pytest.mark.parametrize(
-    ("added", "last", "small", "cuts"),
+    ("shifted", "last", "small", "cuts"),
     [
-        pytest.param(1, READ, [1, 7, 7], True, id="an index that is not chosen, or beyond another that is"),
-        pytest.param(2**30, READ, [1, 7, 7], False, id="what is added may bring it back"),
-        pytest.param(1, READ, [1, 2**30, 7], False, id="another input may bring it back"),
-        pytest.param(1, "out %7 user", [1, 7, 7], False, id="it is seen"),
-        pytest.param(1, "%8 = aten.lt.Tensor(%7, 0) : bool[3]\n  out %8 user", [1, 7, 7], False, id="it is compared"),
+        pytest.param(ONE_ON, READ, [1, 7, 7], True, id="an index that is not chosen, or beyond another that is"),
+        pytest.param(
+            "aten.add.Tensor(%0, 1073741824, 1)", READ, [1, 7, 7], False, id="what is added may bring it back"
+        ),
+        pytest.param(ONE_ON, READ, [1, 2**30, 7], False, id="another input may bring it back"),
+        pytest.param("aten.add.Tensor(%0, %1, 1)", READ, [1, 2**40, 0], False, id="another that is cut brings it back"),
+        pytest.param("aten.add.Tensor(%0, -1, 1)", READ, [1, 7, 7], False, id="its sign may change before a choice"),
+        pytest.param("aten.neg.default(%0)", READ, [1, 7, 7], False, id="its sign may stay before a choice"),
+        pytest.param(ONE_ON, "out %7 user", [1, 7, 7], False, id="it is seen"),
+        pytest.param(
+            ONE_ON, "%8 = aten.lt.Tensor(%7, 0) : bool[3]\n  out %8 user", [1, 7, 7], False, id="it is compared"
+        ),
     ],
 )
 def test_an_index_far_out_of_range_is_cut_where_nobody_can_tell(
-    added: int, last: str, small: list[int], cuts: bool, monkeypatch: pytest.MonkeyPatch
+    shifted: str, last: str, small: list[int], cuts: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    g = parse_graph(BUCKETS.format(rows=8, added=added, last=last))
-    inputs = [torch.tensor([-(2**63), 2**40, 0]), torch.tensor(small), torch.tensor([True, False, False])]
+    g = parse_graph(BUCKETS.format(shifted=shifted, last=last))
+    hides_all = max(small) < 8 and not cuts  # the decision is what counts there, and no index is to be an error
+    is_small = torch.tensor([True, hides_all, hides_all])
+    inputs = [torch.tensor([-(2**63), 2**40, 0]), torch.tensor(small), is_small]
     table = torch.arange(16.0).view(8, 2)
     compiled = backend.compile(g, backend.options_type(), {})
     slow = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from fairlead.passes import row_major_inputs
 from fairlead_onnx import ModelFile, RealForm
 from fairlead_openvino._compiled import Compiled, compile_file, evaluable, model_file, ov_tensor
 from fairlead_openvino._options import OpenVINOOptions
-from fairlead_openvino._ranges import NEAR, largest, largest_that_fits, only_indices
+from fairlead_openvino._ranges import can_be_cut, largest, largest_that_fits, near, too_high
 
 __all__ = ["ModelExecutable"]
 
@@ -57,22 +58,20 @@ class _Signature:
     outputs: tuple[_Port, ...]
     symbols: tuple[tuple[str, int, int | None], ...]
     watched: tuple[int, ...]
-    indices: frozenset[int]
     largest: int
+    cuttable: Callable[[frozenset[int]], bool]
 
-    def wide(self, inputs: Sequence[Any]) -> list[int]:
+    def wide(self, inputs: Sequence[Any]) -> frozenset[int]:
         """The places of inputs with 64-bit integers that do not fit into the 32 bits that the CPU plugin keeps."""
-        return [place for place in self.watched if largest(inputs[place]) > self.largest]
+        return frozenset(place for place in self.watched if largest(inputs[place]) > self.largest)
 
-    def cut(self, inputs: Sequence[Any], wide: Sequence[int]) -> list[Any] | None:
+    def cut(self, inputs: Sequence[Any], wide: frozenset[int]) -> list[Any] | None:
         """The inputs with those at ``wide`` cut to what fits, None where that would be seen."""
-        others = (place for place in self.watched if place not in wide)
-        if not self.indices.issuperset(wide) or any(largest(inputs[place]) > NEAR for place in others):
+        if not self.cuttable(wide) or any(too_high(inputs[place]) for place in wide):
             return None
-        found = list(inputs)
-        for place in wide:
-            found[place] = inputs[place].clamp(-self.largest, self.largest)
-        return found
+        if not all(near(inputs[place]) for place in self.watched if place not in wide):
+            return None
+        return [x.clamp(-self.largest, self.largest) if k in wide else x for k, x in enumerate(inputs)]
 
 
 class ModelExecutable:
@@ -237,8 +236,13 @@ def _signature(graph: Graph, compiled: Compiled, baked: frozenset[int]) -> _Sign
     dynamic = any(o.shape is None for o in outputs)
     symbols = tuple((s.name, place[s.source[0]], s.source[1]) for s in graph.symbols) if dynamic else ()
     watched = tuple(p.place for p in inputs if p.dtype is torch.int64)
-    indices = frozenset(place[i] for i in only_indices(graph) if i in place)
-    return _Signature(inputs, outputs, symbols, watched, indices, largest_that_fits(graph))
+    tensors = frozenset(p.place for p in inputs if not p.is_number)
+
+    @functools.cache
+    def cuttable(wide: frozenset[int]) -> bool:
+        return wide <= tensors and can_be_cut(graph, frozenset(passed[k] for k in wide))
+
+    return _Signature(inputs, outputs, symbols, watched, largest_that_fits(graph), cuttable)
 
 
 def _port(place: int, port: int, type_: Type) -> _Port:

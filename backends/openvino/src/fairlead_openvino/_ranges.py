@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import torch
 
-from fairlead.ir import DType, Graph, Node, ScalarType, TensorType, Type, Value
+from fairlead.ir import DType, Graph, Node, ScalarType, Type, Value
 from fairlead.passes import is_view
 
-__all__ = ["NEAR", "largest", "largest_that_fits", "only_indices"]
+__all__ = ["can_be_cut", "largest", "largest_that_fits", "near", "too_high"]
 
 _END = 2**31 - 1
 _SUMS = frozenset({"aten.add.Tensor", "aten.sub.Tensor"})
@@ -30,19 +30,12 @@ _FILLING = frozenset(
 )
 """Ops whose numbers become elements of the result; those of others are dimensions and bounds."""
 
+_READING = frozenset({"aten.embedding.default", "aten.index.Tensor", "aten.index_select.default"})
+"""Ops that fail for indices out of range; their first operand is what is read."""
 
-_INDICES: dict[str, tuple[int, int]] = {
-    "aten.embedding.default": (0, 1),
-    "aten.index.Tensor": (0, 1),
-    "aten.index_select.default": (0, 2),
-}
-"""Where ops that fail for indices out of range have what is read, and the indices."""
-
-_CHOOSING = frozenset({"aten.maximum.default", "aten.minimum.default", "aten.where.self"})
-_KEEPING = frozenset({"aten.abs.default", "aten.neg.default"})
-NEAR = 2**24
+_NEAR = 2**24
 _MOST_TIMES = 8
-"""So many numbers near 0, each within ``NEAR``, do not bring what is cut to the largest that fits back into range."""
+"""So many numbers within ``_NEAR`` bring no number that is cut to what fits back among the indices below ``_NEAR``."""
 
 
 def largest(given: torch.Tensor | int) -> int:
@@ -74,51 +67,68 @@ def _bounds(graph: Graph) -> dict[int, tuple[int, int]]:
     return bounds
 
 
-def only_indices(graph: Graph) -> frozenset[int]:
-    """The inputs, by their places, that may be cut to what fits, since where that matters they are no right index.
+def can_be_cut(graph: Graph, wide: frozenset[int]) -> bool:
+    """Whether the inputs at the places ``wide`` may be cut to what fits, if others are `near` and they not `too_high`.
 
-    Nothing but indices is made of them, and of each by a choice among values, a sign, and what is added that is near 0:
-    what is far out of range stays so, and is not chosen, or is an error in torch. ``NEAR`` is what all other inputs
-    have to be within for that.
+    So it is where nothing but indices is made of them, by a choice among values and by adding what is near: what is far
+    out of range stays so, and is not chosen, or is an error in torch. Where a sum may have gone round the end of 64
+    bits its sign is not known, and nothing is chosen by it.
     """
-    bounds = _bounds(graph).values()
-    if any(times > _MOST_TIMES or more > NEAR for times, more in bounds):
-        return frozenset()
-    tensors = [(i, item.value) for i, item in enumerate(graph.inputs) if isinstance(item.value.type, TensorType)]
-    return frozenset(i for i, value in tensors if value.tensor.dtype is DType.i64 and _only_indexes(graph, value))
-
-
-def _only_indexes(graph: Graph, value: Value) -> bool:
-    made = {value.id}
+    if any(times > _MOST_TIMES or more > _NEAR for times, more in _bounds(graph).values()):
+        return False
+    far = {graph.inputs[i].value.id for i in wide}
+    unsigned: set[int] = set()
     for node in graph.nodes:
-        if not any(v.id in made for v in node.operands()):
+        read = far & {v.id for v in node.operands()}
+        if not read:
             continue
-        if node.op in _INDICES:
-            if not _is_index(node, made):
+        if node.op in _READING:
+            if not _reads_by(node, far):
                 return False
-        elif not node.regions and _stays_far(node, made):
-            made.update(r.id for r in node.results if r is not None)
-        else:
+            continue
+        if node.regions or not _stays_far(node, far, unsigned):
             return False
-    return made.isdisjoint(v.id for v in graph.output_values())
+        made = {r.id for r in node.results if r is not None}
+        far |= made
+        if read & unsigned or (node.op in _SUMS and not _adds_up(node)):
+            unsigned |= made
+    return far.isdisjoint(v.id for v in graph.output_values())
 
 
-def _is_index(node: Node, made: set[int]) -> bool:
-    """Whether the op reads values that were made of it as indices alone, in what has not too many rows."""
-    source, _ = (node.args[k] for k in _INDICES[node.op])
+def near(given: torch.Tensor | int) -> bool:
+    """Whether it may be added to an input that is cut."""
+    return largest(given) <= _NEAR
+
+
+def too_high(given: torch.Tensor) -> bool:
+    """Whether adding what is near to a number could go round the upper end of 64 bits."""
+    return int(given.max()) > 2**62
+
+
+def _reads_by(node: Node, far: set[int]) -> bool:
+    """Whether the op reads values that are far out of range as indices alone, in what has not too many rows."""
+    source = node.args[0]
     assert isinstance(source, Value), "what is read"
-    sizes = source.tensor.shape
-    return source.id not in made and all(isinstance(n, int) and n < NEAR for n in sizes)
+    return source.id not in far and all(isinstance(n, int) and n < _NEAR for n in source.tensor.shape)
 
 
-def _stays_far(node: Node, made: set[int]) -> bool:
-    """Whether results are as far out of range as the operand that is, or are other operands."""
-    if node.op in _SUMS:
-        of_it = [isinstance(a, Value) and a.id in made for a in node.args[:2]]
-        return sum(of_it) == 1 and node.args[2:] in ((), (1,))
-    if node.op == "aten.where.self":
-        return not (isinstance(node.args[0], Value) and node.args[0].id in made)
-    return node.op in _CHOOSING or node.op in _KEEPING or is_view(node.op)
+def _stays_far(node: Node, far: set[int], unsigned: set[int]) -> bool:
+    """Whether results are as far out of range as the operands that are, or are other operands."""
+    of_it = [isinstance(arg, Value) and arg.id in far for arg in node.args]
+    match node.op:
+        case "aten.add.Tensor" | "aten.sub.Tensor":
+            return sum(of_it) == 1 and node.args[2:] in ((), (1,))
+        case "aten.where.self":
+            return not of_it[0]
+        case "aten.maximum.default" | "aten.minimum.default":
+            return unsigned.isdisjoint(v.id for v in node.operands())
+    return is_view(node.op)
+
+
+def _adds_up(node: Node) -> bool:
+    """Whether a sum adds a number that is not negative, which the lower end of 64 bits is as far out of range with."""
+    x, y, *_ = node.args
+    return node.op == "aten.add.Tensor" and isinstance(x, Value) and type(y) is int and y >= 0
 
 
 def _bound(node: Node, bounds: dict[int, tuple[int, int]]) -> tuple[int, int]:
