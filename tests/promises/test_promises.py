@@ -6,7 +6,6 @@ import re
 
 import pytest
 
-from fairlead.interpret import _bfloat16
 from tests.conftest import REPOSITORY
 
 from ._catalogue import BACKENDS, Promise
@@ -28,12 +27,6 @@ SAMPLED = {"inductor": 6, "tvm": 6, "ipex": 2, "openvino": 2, "openxla": 2}
 """Backends that compile for long: one in so many promises is held to them here, all by ``make promises``."""
 
 CELLS = [(p, b) for b in BACKENDS for i, p in enumerate(PROMISES) if i % SAMPLED.get(b, 1) == 0]
-
-
-@pytest.fixture(autouse=True)
-def without_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What backends leave to torch on some processors, they run here."""
-    monkeypatch.setattr(_bfloat16, "multiplies_bfloat16", lambda: False)
 
 
 @pytest.mark.parametrize(("promise", "backend"), CELLS, ids=lambda v: v.name if isinstance(v, Promise) else v)

@@ -27,10 +27,13 @@ def test_products_of_bfloat16_run_where_they_are_quick(
     assert gelu.reason.startswith("slower than eager here: ") is has_instructions
 
 
-@pytest.mark.parametrize("backend", ["onnxrt", "openvino", "openxla", "tvm"])
+@pytest.mark.parametrize("backend", ["onnxrt", "openvino", "openxla"])  # tvm has no products of bfloat16
 def test_a_backend_runs_what_it_can_where_no_fallback_is_allowed(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_bfloat16, "multiplies_bfloat16", lambda: True)
-    run = fairlead.compile(torch.nn.GELU(), backend=backend, fallback=())
-    x = torch.linspace(-3, 3, 64, dtype=torch.bfloat16)
-    torch.testing.assert_close(run(x), torch.nn.functional.gelu(x))
+    torch.manual_seed(0)
+    layer = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.GELU()).bfloat16().eval()
+    x = torch.randn(32, 64, dtype=torch.bfloat16)
+    run = fairlead.compile(layer, backend=backend, fallback=())
+    with torch.no_grad():
+        torch.testing.assert_close(run(x), layer(x), rtol=0.02, atol=0.01)
     assert run.fairlead.placement.native_share == 1

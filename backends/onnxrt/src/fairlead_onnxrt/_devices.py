@@ -59,13 +59,13 @@ def out_of_reach(node: Node) -> str | None:
 def declines(graph: Graph) -> str | None:
     """Why others run a graph as a whole: torch is faster on this CPU, or it is of several devices."""
     found = set(cuda_devices(graph))
-    if not found and trains_convolutions(graph):
-        return "slower than eager here: training with more convolutions than products"
     if not found:
         from fairlead.interpret import quicker_in_bfloat16  # which imports torch
 
+        if trains_convolutions(graph):
+            return "slower than eager here: training with more convolutions than products"
         return quicker_in_bfloat16(graph, folds_norms=True)
-    if found and any(_is_of_cpu(node) for node in graph.nodes):
+    if any(_is_of_cpu(node) for node in graph.nodes):
         found.add("cpu")
     return f"tensors on {' and '.join(sorted(found))}: a session is of one device" if len(found) > 1 else None
 

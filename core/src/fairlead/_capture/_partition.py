@@ -113,8 +113,8 @@ def _write_out_log_softmax(node: Node) -> None:
         with node.graph.inserting_before(user):
             if user.target is _aten._log_softmax_backward_data.default:
                 gradient: Any = user.args[0]
-                total = _made(user, _aten.sum.dim_IntList, gradient, [dim], True)
-                spread = _made(user, _aten.mul.Tensor, _made(user, _aten.exp.default, found), total)
+                rows = _made(user, _aten.sum.dim_IntList, gradient, [dim], True)
+                spread = _made(user, _aten.mul.Tensor, _made(user, _aten.exp.default, found), rows)
                 user.replace_all_uses_with(_made(user, _aten.sub.Tensor, gradient, spread))
                 node.graph.erase_node(user)
             elif user.target in _LOSSES_BACKWARD and all(isinstance(n, int) for n in made.shape):

@@ -11,16 +11,15 @@ from fairlead.passes import share_of_products
 
 __all__ = ["quicker_in_bfloat16"]
 
-
 _NORM = "aten._native_batch_norm_legit_no_training.default"
 
 
 def quicker_in_bfloat16(graph: Graph, *, folds_norms: bool = False, share: float = 1 / 5) -> str | None:
     """Why a backend that computes bfloat16 in float32 had better leave a graph on the CPU to others; None where not.
 
-    So it is where products of bfloat16 are more than ``share`` of its work and torch has instructions for them here:
-    they take half the time of float32's or less. A backend that ``folds_norms`` keeps graphs with batch norms of
-    inference: convolutions gain less from the instructions than from norms that are computed with them.
+    So it is where products of bfloat16 are more than ``share`` of its work and torch has instructions for them here. A
+    backend that ``folds_norms`` keeps graphs with batch norms of inference: their convolutions gain less from the
+    instructions than from norms that are computed with them.
     """
     if not multiplies_bfloat16() or _is_elsewhere(graph) or share_of_products(graph, DType.bf16) <= share:
         return None

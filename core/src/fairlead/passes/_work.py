@@ -62,8 +62,8 @@ def _of_rows(factor: int, *, weighted: bool = False) -> Callable[[Node, Mapping[
 
     def products(node: Node, sizes: Mapping[str, int]) -> float:
         shape = _operand(node, factor).tensor.shape
-        first = next(r for r in node.results if r is not None)
-        return _size(first, sizes) * _product(shape[1:] if weighted else shape[-1:], sizes)
+        made = sum(_size(r, sizes) for r in node.results if r is not None)
+        return made * _product(shape[1:] if weighted else shape[-1:], sizes)
 
     return products
 
