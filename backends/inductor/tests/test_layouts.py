@@ -15,6 +15,10 @@ from fairlead_inductor import InductorOptions
 from fairlead_inductor._executable import InductorExecutable
 from fairlead_inductor._layouts import Layouts, channels_last, laying_out, weighs_more_than_images
 
+_BATCH = 16
+"""So many images oneDNN convolves, whatever the number of threads; of fewer ATen's own kernel is quicker on one thread,
+and its results are row-major."""
+
 
 def convolving() -> nn.Module:
     torch.manual_seed(0)
@@ -36,14 +40,14 @@ def test_saved_images_have_channels_last_unless_sizes_are_symbols(dynamic: bool)
         return tensor
 
     for _ in range(2):
-        x = torch.randn(2, 3, 12, 12)
+        x = torch.randn(_BATCH, 3, 12, 12)
         with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
             result = program(x)
-        result.square().sum().backward()
-        twin(x).square().sum().backward()
+        result.square().mean().backward()
+        twin(x).square().mean().backward()
     assert result.is_contiguous()
     for mine, theirs in zip(model.parameters(), twin.parameters(), strict=True):
-        torch.testing.assert_close(mine.grad, theirs.grad, rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(mine.grad, theirs.grad, rtol=1e-4, atol=1e-5)
         assert mine.grad is not None
         assert mine.grad.stride() == mine.stride()
     computed = [t for t in saved if t.dim() == 4 and t.shape[1:] == (8, 12, 12)]
