@@ -17,7 +17,7 @@ __all__ = ["PROMISES", "UNTRAINED"]
 promise = Section("Training")
 PROMISES = promise.promises
 
-UNTRAINED = {"ipex": "nothing is packed", "tvm": "slower than eager here"}
+UNTRAINED = {"ipex": "nothing is packed"}
 """Backends that leave products in training to others."""
 
 
@@ -82,7 +82,7 @@ def adam(through: Through) -> None:
     optimized(through, torch.optim.Adam)
 
 
-@promise("A whole training step is one graph", declined=dict.fromkeys(("ipex", "tvm"), "no whole training steps"))
+@promise("A whole training step is one graph", declined={"ipex": "no whole training steps"})
 def whole_step(through: Through) -> None:
     x, trained = through.randn(3, 4), []
     for is_one in (True, False):

@@ -23,8 +23,8 @@ from .conftest import BACKENDS
 ALLOWANCE = 8.0
 """How many times eager's own error a gradient may be off by: docs/accuracy.md, "What is right"."""
 
-UNTRAINED = ("tvm", "ipex")
-"""They leave training with products to others, here to eager."""
+LEAVE = ("ipex", "tvm")
+"""They leave some to others, here to eager: all training, or products of halves and the gradient of shared heads."""
 
 BATCH, HEADS, QUERIES, KEYS, WIDTH = 2, 4, 9, 13, 8
 
@@ -101,4 +101,4 @@ def test_gradients_are_as_near_to_float64_as_eagers(
             wrong[case] = mine, its
     assert wrong == {}
     assert [graph.kind.value for graph in program.fairlead.placement.graphs] == ["forward", "backward"]
-    assert name in UNTRAINED or program.fairlead.placement.declines == ()
+    assert name in LEAVE or program.fairlead.placement.declines == ()

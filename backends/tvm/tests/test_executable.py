@@ -29,18 +29,24 @@ def _linear(shape: str, rows: int, columns: int) -> ir.Builder:
     return b
 
 
-def test_products_whose_sizes_vary_are_left_to_others() -> None:
-    text = """symbol s0 in [2, 4096] from in0.dim0
-graph @g inference {{
-  in %0 user "x" : f32[s0, 64]
-  in %1 parameter "w" : f32[64, 64]
-  %2 = {node} : f32[s0, 64]
-  out %2 user
-}}"""
-    product, function = ir.parse_graph(text.format(node="aten.linear.default(%0, %1, none)")), "aten.sin.default(%0)"
-    assert backend.declines_graph(product) == "slower than eager here: products of sizes that vary"
-    assert backend.declines_graph(ir.parse_graph(text.format(node=function))) is None
-    assert backend.declines_graph(_linear("f32[64, 64]", 64, 64).graph()) is None
+@pytest.mark.parametrize("rows", ["64", "b"])
+def test_accumulators_of_a_product_are_registers(rows: str) -> None:
+    """What is taken from TVM's pool of memory is written and read again at each step of the inner loop."""
+    w, bias = torch.randn(64, 64), torch.randn(64)
+    run = _compiled(_linear(f"f32[{rows}, 64]", 64, 64), (1, w), (2, bias))
+    assert b"AllocWorkspace" not in backend.dump(run)
+    copied = _compiled(_linear(f"f32[{rows}, 2048]", 64, 2048), (1, torch.randn(64, 2048)), (2, bias))
+    assert b"AllocWorkspace" in backend.dump(copied), "sums of parts of the inner dimension are held in the pool"
+
+
+@pytest.mark.parametrize("inner", [19, 1024, 2500])
+def test_a_product_of_rows_that_vary_is_right_whatever_is_left_over_of_its_tiles(inner: int) -> None:
+    w, bias = torch.randn(230, inner) / inner**0.5, torch.randn(230)
+    run = _compiled(_linear(f"f32[b, {inner}]", 230, inner), (1, w), (2, bias))
+    for rows in (2, 13, 14, 15, 28, 113, 224, 301):
+        x = torch.randn(rows, inner)
+        expected = torch.nn.functional.gelu(torch.nn.functional.linear(x, w, bias))
+        torch.testing.assert_close(run([x])[0], expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("rows", [1, 5, 14, 29, 113])

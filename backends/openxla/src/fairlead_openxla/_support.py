@@ -49,9 +49,7 @@ def declines(graph: Graph) -> str | None:
     """Why a graph is run by others: what XLA is slow at, and what is not right between its programs."""
     if len(devices := cuda_devices(graph)) > 1:
         return f"tensors on {' and '.join(devices)}: a program of XLA is of one device"
-    if trains_convolutions(graph):
-        return "slower than eager here: training with more convolutions than products"
-    return quicker_in_bfloat16(graph)
+    return trains_convolutions(graph) or quicker_in_bfloat16(graph)
 
 
 def _out_of_reach(node: Node) -> str | None:

@@ -175,7 +175,7 @@ class Tile:
         k, rows, columns = self.k, self.k.size(self.rows), self.k.size(self.columns)
         self._panels = (columns + (self.width - 1)) // self.width
         self._held = self._packed = None
-        blocks, self._depth = self._blocks(rows)
+        blocks, self._depth = self._blocks()
         if self._is_copied(rows, blocks):
             self._packed = k.local((rows // self.tile + 1, self._depth, self.tile), self.dtype)
         if blocks > 1:
@@ -187,15 +187,15 @@ class Tile:
 
     def _is_copied(self, rows: Any, blocks: int) -> bool:
         """Whether the left factor is copied tile by tile."""
-        known = all(isinstance(d, int) for d in (rows, self.inner, self._panels))
-        if not known or rows == 1 or self.outer or self._schedule.copy == "never":
+        known = isinstance(self.inner, int) and isinstance(self._panels, int)
+        if not known or (isinstance(rows, int) and rows == 1) or self.outer or self._schedule.copy == "never":
             return False
         shares = self._panels >= _OFTEN and (blocks > 1 or self.inner % _SHARED == 0)
         return shares or self._schedule.copy == "always"
 
-    def _blocks(self, rows: Any) -> tuple[int, Any]:
+    def _blocks(self) -> tuple[int, Any]:
         """Into how many parts the inner dimension is cut, so that what is read again stays in the caches."""
-        if self.outer or not isinstance(rows, int) or not isinstance(self.inner, int):
+        if self.outer or not isinstance(self.inner, int):
             return 1, self.inner
         least = max(-(-self.inner // self._schedule.depth), 1)
         found = next((n for n in range(least, 2 * least + 1) if self.inner % n == 0), 1)
@@ -244,7 +244,7 @@ class Tile:
         k = self.k
         if self._packed is None:
             return
-        tiles, rest = divmod(rows, self.tile)
+        tiles, rest = rows // self.tile, rows % self.tile
         with k.shared(tiles, work) as tile, k.loop(self.tile) as i:
             place = self._started(tile * self.tile + i)
             with k.loop(self._depth) as kk:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from fairlead.backend import Level, Support
 from fairlead.interpret import quicker_in_bfloat16
-from fairlead.ir import DType, Graph, Kind, Node, ScalarType, TensorType, Value, opset
-from fairlead.passes import share_of_products
+from fairlead.ir import DType, Graph, Node, ScalarType, TensorType, Value, opset
+from fairlead.passes import trains_convolutions
 from fairlead_tvm._rules import rules
 
 __all__ = ["declines", "supports"]
@@ -17,11 +17,6 @@ _DECLINED = {
     "aten.as_strided.default": "as_strided reads memory, whose beginning the node does not say",
     "aten.as_strided_scatter.default": "as_strided_scatter writes memory, whose beginning the node does not say",
 }
-_PRODUCTS = frozenset(
-    {"nn.scaled_dot_product_attention", "nn.scaled_dot_product_attention_backward"}
-    | {f"aten.{name}.default" for name in ("linear", "mm", "bmm", "addmm", "baddbmm")}
-    | {f"aten.{name}.default" for name in ("convolution", "convolution_backward")}
-)
 _DATA_DEPENDENT = frozenset(
     f"aten.{name}"
     for name in (
@@ -48,20 +43,12 @@ _MOST = 1 / 3
 """The share of a graph's work in products that torch is quicker with, from which on the rest gains nothing any more.
 
 In bfloat16 a Mamba, of which they are a quarter, takes 0.7 of eager's time, and a MobileNetV2, with a third, 1.2 times.
-Where sizes vary a BERT takes 1.9 times, and a U-Net twice.
 """
 
 
 def declines(graph: Graph) -> str | None:
-    """Why a graph is better run by others.
-
-    A step of training packs the factors of each product anew, and those of its gradients lie across.
-    """
-    if graph.kind in (Kind.forward, Kind.backward) and any(node.op in _PRODUCTS for node in graph.nodes):
-        return "slower than eager here: training with products"
-    if graph.symbols and share_of_products(graph, DType.f32) > _MOST:
-        return "slower than eager here: products of sizes that vary"
-    return quicker_in_bfloat16(graph, share=_MOST)
+    """Why a graph is better run by others."""
+    return trains_convolutions(graph) or quicker_in_bfloat16(graph, share=_MOST)
 
 
 def _without_rule(op: str) -> Support:

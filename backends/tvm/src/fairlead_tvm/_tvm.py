@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import platform
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -44,6 +45,8 @@ VECTOR: Loop = ForKind.VECTORIZED
 UNROLLED: Loop = ForKind.UNROLLED
 
 _PIPELINE = "fairlead"
+_STACK = 1 << 13
+"""So many bytes of the stack one local of a kernel takes at most."""
 _LOADED: list[Any] = []
 """Machine code that others have the address of."""
 
@@ -220,7 +223,13 @@ def flat_view(whole: Buffer, count: Expr | int, dtype: DType) -> tuple[Buffer, S
 
 
 def alloc(local: Buffer) -> Stmt:
-    return tirx.AllocBuffer(local)
+    """Memory for the block: on the stack, where LLVM makes registers of it, if it is small and of known size.
+
+    TVM takes from 1024 bytes on from a pool, as that of a whole tile of accumulators is.
+    """
+    sizes = [d.value for d in local.shape if isinstance(d, tirx.IntImm)]
+    known = len(sizes) == len(local.shape) and math.prod(sizes) * local.dtype.itemsize <= _STACK
+    return tirx.AllocBuffer(local, annotations={"disable_lower_builtin": tirx.const(1, "int32")} if known else {})
 
 
 def kernel(parameters: Sequence[Expr], body: Stmt, *, shared: bool = False) -> Any:
