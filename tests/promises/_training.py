@@ -20,6 +20,9 @@ PROMISES = promise.promises
 UNTRAINED = {"ipex": "nothing is packed"}
 """Backends that leave products in training to others."""
 
+_OF_HALVES = {"tvm": "products of halves are torch's"}
+"""Backends that leave products of 16 bits to others."""
+
 
 def learn(call: Callable[..., Tensor], model: nn.Module, x: Tensor) -> list[Tensor | None]:
     """The gradients of the input and of the parameters."""
@@ -156,7 +159,7 @@ def checkpointed(through: Through) -> None:
     assert sum(n.op == "aten.tanh.default" for n in through.graphs[1].nodes) == 1, "computed again in the backward"
 
 
-@promise("Autocast around a program, in training", declined=UNTRAINED)
+@promise("Autocast around a program, in training", declined={**UNTRAINED, **_OF_HALVES})
 def autocast(through: Through) -> None:
     net = through.net()
     x = through.randn(3, 4)
@@ -167,7 +170,7 @@ def autocast(through: Through) -> None:
     assert through.kinds == ["forward", "backward"]
 
 
-@promise("Autocast in a program", declined={"tvm": "products of halves are torch's"})
+@promise("Autocast in a program", declined=_OF_HALVES)
 def autocast_inside(through: Through) -> None:
     net = through.net()
 

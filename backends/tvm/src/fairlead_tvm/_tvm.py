@@ -228,7 +228,7 @@ def alloc(local: Buffer) -> Stmt:
     TVM takes from 1024 bytes on from a pool, as that of a whole tile of accumulators is.
     """
     sizes = [d.value for d in local.shape if isinstance(d, tirx.IntImm)]
-    known = len(sizes) == len(local.shape) and math.prod(sizes) * local.dtype.itemsize <= _STACK
+    known = len(sizes) == len(local.shape) and 0 < math.prod(sizes) * local.dtype.itemsize <= _STACK
     return tirx.AllocBuffer(local, annotations={"disable_lower_builtin": tirx.const(1, "int32")} if known else {})
 
 
