@@ -121,3 +121,17 @@ def test_a_model_that_amplifies_rounding_has_that_on_record(tmp_path: Path) -> N
     assert read_case(tmp_path, 0).shaken["0"] > 0.4
     written(model(torch.nn.Hardshrink(0.5), edge + 1), tmp_path)
     assert read_case(tmp_path, 0).shaken["0"] < 1e-6
+
+
+def test_a_gradient_that_jumps_where_a_rounding_decides_has_that_on_record(tmp_path: Path) -> None:
+    """One of 40 numbers before a ReLU is zero but for rounding: few of the runs put it on the other side."""
+    weight = torch.ones(40, 3)
+    weight[0] = torch.tensor([1.0, 1.0, -2.0])
+    module = torch.nn.Sequential(torch.nn.Linear(3, 40, bias=False), torch.nn.ReLU(), torch.nn.Linear(40, 1))
+    with torch.no_grad():
+        module[0].weight.copy_(weight)  # type: ignore[arg-type]
+    x = torch.tensor([[0.1, 0.2, 0.15 + 1e-8]])
+    written(model(module, x), tmp_path, training=True)
+    case = read_case(tmp_path, 0)
+    gradient = case.eager["gradient of 0.weight"]
+    assert case.shaken["gradient of 0.weight"] > 1e-3 * gradient.abs().max()

@@ -90,6 +90,16 @@ def test_rounding_where_the_true_gradient_is_zero_is_right() -> None:
     assert problems(reference, {"gradient of w": large.float(), "gradient of b": none.float() + 1e-3}) != []
 
 
+def test_rounding_where_the_true_running_mean_is_zero_is_right() -> None:
+    mean, variance = torch.zeros(3, dtype=torch.float64), torch.full((3,), 0.81, dtype=torch.float64)
+    names = ("buffer norm.running_mean", "buffer norm.running_var")
+    exact = dict(zip(names, (mean, variance), strict=True))
+    reference = Case({}, {n: t.float() for n, t in exact.items()}, exact)
+    for off, is_right in ((5e-6, True), (2e-5, False)):
+        got = {names[0]: mean.float() + off, names[1]: variance.float()}
+        assert (problems(reference, got) == []) is is_right
+
+
 def test_without_float64_the_reference_is_eager(exact: torch.Tensor) -> None:
     findings = Findings()
     findings.add("example", Case({}, {"y": exact.float()}, None), {"y": exact.float()})

@@ -31,6 +31,8 @@ FLOOR = {torch.float64: 1e-12, torch.float32: 1e-5, torch.float16: 5e-3, torch.b
 _SHORT = {"high": torch.float16, "medium": torch.bfloat16}
 """The type that has the bits in which a precision lets products of float32 be computed."""
 
+_MEAN, _VARIANCE = "running_mean", "running_var"
+
 SMALLEST_GRADIENT = 1e-2
 """Of the largest gradient: some parameters have a true gradient of zero, and rounding relative to zero means nothing.
 """
@@ -154,11 +156,17 @@ def _same_specials(got: torch.Tensor, eager: torch.Tensor, finite: torch.Tensor)
 
 
 def _least_scales(case: Case) -> dict[str, float]:
-    """The smallest scale of each gradient; what else a backward gives, as masks and indices, has none."""
-    tensors = (case.exact or case.eager).items()
-    gradients = {n: t for n, t in tensors if n.startswith(GRADIENT) and (t.is_floating_point() or t.is_complex())}
-    largest = max((float(tensor.abs().max()) for tensor in gradients.values() if tensor.numel()), default=0.0)
-    return dict.fromkeys(gradients, SMALLEST_GRADIENT * largest)
+    """The smallest scale of each gradient, and of each running mean; nothing else has one.
+
+    What else a backward gives are masks and indices. A running mean may be zero but for rounding, and is what a norm
+    takes from numbers before it divides them by the root of the running variance.
+    """
+    tensors = case.exact or case.eager
+    gradients = {n for n, t in tensors.items() if n.startswith(GRADIENT) and (t.is_floating_point() or t.is_complex())}
+    largest = max((_largest(tensors[n]) for n in gradients), default=0.0)
+    variances = {n: tensors.get(f"{n.removesuffix(_MEAN)}{_VARIANCE}") for n in tensors if n.endswith(_MEAN)}
+    roots = {n: _largest(variance) ** 0.5 for n, variance in variances.items() if variance is not None}
+    return dict.fromkeys(gradients, SMALLEST_GRADIENT * largest) | roots
 
 
 def _type(tensor: torch.Tensor) -> str:
