@@ -42,7 +42,7 @@ _EIGEN: dict[str, CompilerOption] = {
 }
 _HEAPS: dict[str, CompilerOption] = {
     # what a call needs for itself is one piece of memory else; from 32 MiB on the C library gives a piece back to the
-    # system, and each call faults its pages in anew: a seventh of a training step of BERT
+    # system, and each call faults its pages in anew
     "xla_multiheap_size_constraint_per_heap": 16 << 20,
 }
 
