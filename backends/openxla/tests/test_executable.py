@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import math
-import resource
 import subprocess
 import sys
 from typing import Any
@@ -15,8 +13,9 @@ import torch
 
 from fairlead import interpret
 from fairlead.backend import Executable
-from fairlead.ir import Builder, DType, Graph, Input, Kind, Node, Output, Symbol, TensorType, Token, Value
+from fairlead.ir import DType, Graph, Input, Kind, Node, Output, Symbol, TensorType, Token, Value
 from fairlead_openxla import OpenXLAOptions, backend
+from fairlead_openxla._lower import Written, compile_written
 from fairlead_openxla._memory import by_the_public_way
 from fairlead_openxla._releases import wide_types
 from fairlead_openxla._settings import calling
@@ -322,23 +321,16 @@ def test_an_option_that_xla_does_not_know_is_an_error() -> None:
         of_any_length(OpenXLAOptions(compiler_options={"xla_no_such_option": True}))([torch.ones(1)])
 
 
-def test_what_a_call_needs_for_itself_is_not_faulted_in_anew_each_time() -> None:
-    """Eight products of 8 MiB are alive at once; more than 32 MiB in one piece goes back to the system."""
-    builder = Builder("g")
-    x, last = builder.input("f32[512, 1024]"), builder.input("f32[4096, 16]")
-    wide = [builder.op("aten.mm.default", x, builder.input("f32[1024, 4096]")) for _ in range(8)]
-    total = functools.reduce(lambda a, b: builder.op("aten.add.Tensor", a, b), wide)
-    narrow = [builder.op("aten.mm.default", builder.op("aten.mul.Tensor", h, total), last) for h in wide]
-    builder.output(functools.reduce(lambda a, b: builder.op("aten.add.Tensor", a, b), narrow))
-    inputs = [torch.randn(512, 1024), torch.randn(4096, 16), *(torch.randn(1024, 4096) for _ in range(8))]
+class _Lowered:
+    """Stands for what jax compiles, and keeps the options that it was told."""
 
-    def faults(**compiler_options: int) -> int:
-        run = backend.compile(builder.graph(), OpenXLAOptions(compiler_options=compiler_options), {})
-        for _ in range(3):
-            run(inputs)
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-        for _ in range(5):
-            run(inputs)
-        return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+    def compile(self, compiler_options: dict[str, Any]) -> None:
+        self.told = compiler_options
 
-    assert faults() < 0.7 * faults(xla_multiheap_size_constraint_per_heap=-1)
+
+@pytest.mark.parametrize(("given", "most"), [({}, 16 << 20), ({"xla_multiheap_size_constraint_per_heap": -1}, -1)])
+def test_no_piece_of_a_calls_memory_is_so_large_that_the_c_library_gives_it_back(given: Any, most: int) -> None:
+    """Glibc maps what has 32 MiB and more anew each time, and each page is faulted in."""
+    lowered = _Lowered()
+    compile_written(Written(lowered, torch.device("cpu"), ()), OpenXLAOptions(compiler_options=given))
+    assert lowered.told["xla_multiheap_size_constraint_per_heap"] == most
