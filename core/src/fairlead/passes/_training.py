@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairlead.ir import Graph, Kind
-from fairlead.passes._work import typical_sizes, work
+from fairlead.passes._work import share_of
 
 _GRADIENT = "aten.convolution_backward.default"
 _CONVOLUTIONS = frozenset({"aten.convolution.default", _GRADIENT})
@@ -34,9 +34,5 @@ def trains_convolutions(graph: Graph, *, share: float = _MOST) -> str | None:
     """
     if graph.kind == Kind.inference and not any(n.op == _GRADIENT for n in graph.nodes):
         return None
-    sizes = typical_sizes(graph)
-    every = [(node.op, work(node, sizes)) for node in graph.nodes]
-    total, found = sum(w for _, w in every), sum(w for op, w in every if op in _CONVOLUTIONS)
-    if found <= total * share:
-        return None
-    return f"slower than eager here: training of which {found / total:.0%} is convolutions"
+    found = share_of(graph, lambda node: node.op in _CONVOLUTIONS)
+    return f"slower than eager here: training of which {found:.0%} is convolutions" if found > share else None

@@ -47,11 +47,15 @@ def share_of_products(graph: Graph, dtype: DType) -> float:
     >>> share_of_products(builder.graph(), DType.f32), share_of_products(builder.graph(), DType.bf16)
     (1.0, 0.0)
     """
+    return share_of(graph, lambda node: node.op in _PRODUCTS and _operand(node, 0).tensor.dtype is dtype)
+
+
+def share_of(graph: Graph, counts: Callable[[Node], bool]) -> float:
+    """The part of a graph's work, from 0 to 1, that is that of the nodes that count."""
     sizes = typical_sizes(graph)
     every = [(node, work(node, sizes)) for node in graph.nodes]
     total = sum(amount for _, amount in every)
-    products = sum(amount for node, amount in every if node.op in _PRODUCTS and _operand(node, 0).tensor.dtype is dtype)
-    return products / total if total else 0.0
+    return sum(amount for node, amount in every if counts(node)) / total if total else 0.0
 
 
 def _of_rows(factor: int, *, weighted: bool = False) -> Callable[[Node, Mapping[str, int]], float]:
