@@ -65,13 +65,19 @@ def backward() -> Layouts:
     return Layouts(parse_graph(text))
 
 
+def fitted(layouts: Layouts, *inputs: Tensor) -> list[Tensor]:
+    given = list(inputs)
+    layouts.fit(given, [])
+    return given
+
+
 def test_saved_tensors_are_taken_as_they_lay_first() -> None:
     layouts = backward()
     turned, gradient = torch.randn(3, 2, 4).permute(2, 1, 0), torch.randn(2, 3)
     layouts.meet([turned, gradient])
     assert layouts.of(0, {}) == turned.stride()
-    assert layouts.fit([turned, gradient], [])[0] is turned
-    (other, _) = layouts.fit([turned.contiguous(), gradient], [])
+    assert fitted(layouts, turned, gradient)[0] is turned
+    (other, _) = fitted(layouts, turned.contiguous(), gradient)
     assert other.stride() == turned.stride()
     assert torch.equal(other, turned)
 
@@ -80,7 +86,7 @@ def test_expanded_tensors_are_laid_out_as_captured() -> None:
     layouts = backward()
     x = torch.randn(1, 2, 3).expand(4, 2, 3)
     layouts.meet([x, torch.randn(2, 3)])
-    assert layouts.fit([x, torch.randn(2, 3)], [])[0].stride() == (6, 3, 1)
+    assert fitted(layouts, x, torch.randn(2, 3))[0].stride() == (6, 3, 1)
 
 
 def test_rows_that_a_forward_has_padded_are_read_so() -> None:
@@ -88,7 +94,7 @@ def test_rows_that_a_forward_has_padded_are_read_so() -> None:
     padded, gradient = torch.randn(4, 2, 8)[..., :3], torch.randn(2, 3)
     layouts.meet([padded, gradient])
     assert layouts.of(0, {}) == (16, 8, 1)
-    assert layouts.fit([padded, gradient], [])[0] is padded
+    assert fitted(layouts, padded, gradient)[0] is padded
 
 
 def run(text: str, *inputs: Tensor) -> list[Tensor]:

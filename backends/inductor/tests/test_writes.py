@@ -122,7 +122,7 @@ def test_a_program_that_may_have_written_is_not_run_again(monkeypatch: pytest.Mo
         monkeypatch.setattr(InductorExecutable, "_results", failing)
         with pytest.raises(RunError, match="device lost") as caught:
             compiled(torch.ones(2, 3) * 2, place)
-    assert "may have written inputs or communicated, so no other backend runs it" in caught.value.next
+    assert "may have communicated, or written or let go of inputs, so no other backend runs it" in caught.value.next
     assert model.rows[:2].eq(2).all()
 
 

@@ -73,11 +73,11 @@ def compile_error(target: Target, part: Part, constants: Mapping[int, torch.Tens
 def run_error(part: Part, cause: Exception, *, is_final: bool) -> RunError:
     """The executable raised; where that ``is_final``, the Part has had effects, and nothing else may run it."""
     elsewhere = "allow fallback to run the Part elsewhere"
+    nowhere = "it may have communicated, or written or let go of inputs, so no other backend runs it"
     return RunError(
         f"backend {part.backend!r} raised {_text(cause)} while running {len(part.graph.nodes)} nodes",
         where=f"{_wheel(part.backend)}; {_first_location(part)}",
-        next="report it to the backend's vendor; "
-        + ("it may have written inputs or communicated, so no other backend runs it" if is_final else elsewhere),
+        next=f"report it to the backend's vendor; {nowhere if is_final else elsewhere}",
     )
 
 

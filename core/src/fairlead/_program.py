@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 import torch
 
 from fairlead import _hook_calls
-from fairlead._results import Outputs, checked
+from fairlead._results import Outputs, Settled, checked
 from fairlead._stages import Stage
 from fairlead.backend import Executable, Refittable
 from fairlead.errors import FairleadError
 from fairlead.interpret import copies, in_clean_thread, to_fx
-from fairlead.ir import Graph, TensorType, Type
+from fairlead.ir import Graph, Role, TensorType, Type
 from fairlead.partition import Part
 
 _log = logging.getLogger("fairlead.program")
@@ -55,31 +55,39 @@ Compiler = Callable[[Part, Mapping[int, torch.Tensor]], Executable]
 Rescue = Callable[[Part, Exception, bool], Executable]
 """What runs a Part from now on whose executable raised; raises the error to show where nothing else may run it.
 
-That is so where the executable may have written to its inputs, as the last argument says.
+That is so where the executable may have written to its inputs, or has let go of them, as the last argument says.
 """
 
 
 class Step:
-    """A compiled Part and the registers it reads and writes."""
+    """A compiled Part, the registers it reads and writes, and those that nothing reads after it.
+
+    From its second call on the latter are emptied before it runs: an executable that empties the list which it is
+    called with lets go of their memory as it goes.
+    """
 
     def __init__(self, part: Part, inputs: Sequence[int], start: int) -> None:
         self.part = part
         self.part_inputs = tuple(inputs)
         self.start = start
         self.stop = start + len(part.graph.outputs)
+        self.last: tuple[int, ...] = ()
 
     def install(self, executable: Executable) -> None:
         baked = executable.baked
         self.inputs = tuple(r for i, r in enumerate(self.part_inputs) if i not in baked)
         self.trusted = False
+        self.has_run = False
         self.executable = executable
         self.detaches = not getattr(executable, "takes_parameters", False)
+        self.is_steady = getattr(executable, "steady_strides", False)
 
     def accept(self, results: Sequence[Any], registers: Sequence[Any], outputs: Outputs) -> list[torch.Tensor]:
         """The results, checked; from then on unchecked where the next ones cannot be different in kind."""
         tensors = checked(self.part, results, outputs.environment(registers))
         fresh = self.executable.fresh_outputs
         self.trusted = fresh and not outputs.symbolic and all(isinstance(r, torch.Tensor) for r in results)
+        self.has_run = True
         return tensors if fresh else copies(tensors)
 
 
@@ -94,6 +102,11 @@ class _Layout:
         self.given_tensors = frozenset(
             i for i, x in enumerate(plan.graph.inputs[:given]) if isinstance(x.value.type, TensorType)
         )
+        self.fleeting = frozenset(i for i, x in enumerate(plan.graph.inputs[:given]) if x.role in _FLEETING)
+
+
+_FLEETING = (Role.intermediate, Role.saved, Role.tangent)
+"""Inputs that the caller does not hold."""
 
 
 class Binding:
@@ -109,7 +122,25 @@ class Binding:
         self.steps: list[Step] = []
         self.tail: list[Any] = []
         self.detached: tuple[int, ...] = ()
+        self.settled: Settled | None = None
         self.calls = 0
+
+    def outputs(self, registers: Sequence[Any]) -> list[Any]:
+        """The outputs of the graph, once its steps have run."""
+        if self.settled is None and all(step.trusted and step.is_steady for step in self.steps):
+            self.settled = self.layout.outputs.misplaced(registers)
+        return self.layout.outputs(registers, self.settled)
+
+    def note_last_reads(self, count: int) -> None:
+        """Take note of which step reads each register last, of what is made and of inputs that nobody else holds.
+
+        ``count``: how many registers there are before those of the steps.
+        """
+        read = set(self.layout.outputs.read)
+        for step in reversed(self.steps):
+            mine = {i for i in step.part_inputs if i >= count or i in self.layout.fleeting}
+            step.last = tuple(sorted(mine - read))
+            read |= mine
 
     def note_detached(self) -> None:
         """Take note of the inputs that have to be detached, for an executable that reads them."""
@@ -157,7 +188,7 @@ class Program:
         registers = [*args, *binding.tail]
         args.clear()
         self._run(binding, binding.steps, registers)
-        return binding.layout.outputs(registers)
+        return binding.outputs(registers)
 
     def bound(self, args: Sequence[Any], places: Sequence[int]) -> Callable[[Sequence[Any]], list[Any]]:
         """The program for the weights among ``args``, whatever becomes of them, as a function of the inputs at places.
@@ -175,21 +206,30 @@ class Program:
             for place, value in zip(order, inputs, strict=True):
                 registers[place] = value
             self._run(binding, binding.steps, registers)
-            return binding.layout.outputs(registers)
+            return binding.outputs(registers)
 
         return call
 
     def _run(self, binding: Binding, steps: Sequence[Step], registers: list[Any]) -> None:
-        layout = binding.layout
+        outputs = binding.layout.outputs
         _detach(registers, binding.detached)
         for step in steps:
+            places, last = step.inputs, step.last if step.has_run else ()
+            inputs = [registers[i] for i in places]
+            for i in last:
+                registers[i] = None
             try:
-                results = step.executable([registers[i] for i in step.inputs])
+                results = step.executable(inputs)
                 if not step.trusted:
-                    results = step.accept(results, registers, layout.outputs)
+                    results = step.accept(results, registers, outputs)
             except Exception as error:
-                results = self._rescued(binding, step, registers, error)
+                is_gone = bool(last) and len(inputs) != len(places)
+                if last and not is_gone:
+                    for i, value in zip(places, inputs, strict=True):
+                        registers[i] = value
+                results = self._rescued(binding, step, registers, error, is_gone)
             registers[step.start : step.stop] = results
+            del results  # or it would hold what the next step is to let go of
 
     def refresh(self) -> None:
         """Forget the weights that were baked in; the next call reads them anew."""
@@ -205,12 +245,16 @@ class Program:
             if self._current is gone:
                 self._current = None
 
-    def _rescued(self, binding: Binding, step: Step, registers: list[Any], error: Exception) -> Sequence[Any]:
-        wrote = getattr(step.executable, "writes", False)
-        step.install(in_clean_thread(lambda: self._rescue(step.part, error, wrote)))
+    def _rescued(
+        self, binding: Binding, step: Step, registers: list[Any], error: Exception, is_gone: bool
+    ) -> Sequence[Any]:
+        is_over = is_gone or getattr(step.executable, "writes", False)
+        step.install(in_clean_thread(lambda: self._rescue(step.part, error, is_over)))
+        binding.settled = None
         binding.note_detached()
         _detach(registers, binding.detached)
-        return step.accept(step.executable([registers[i] for i in step.inputs]), registers, binding.layout.outputs)
+        inputs = [registers[i] for i in step.inputs]
+        return step.accept(step.executable(inputs), registers, binding.layout.outputs)
 
     def _bind(self, args: Sequence[Any], key: tuple[int, ...]) -> Binding:
         with self._lock:
@@ -276,6 +320,7 @@ class Program:
     def _make_steps(self, binding: Binding, count: int, old: Binding | None) -> None:
         plan = binding.layout.plan
         registers = {item.value.id: i for i, item in enumerate(plan.graph.inputs)}
+        start = count
         for index, part in enumerate(plan.parts):
             inputs = [registers[i.value.id] for i in part.graph.inputs]
             step = Step(part, inputs, count)
@@ -286,6 +331,7 @@ class Program:
                 count += 1
             binding.steps.append(step)
         binding.layout.outputs.locate(registers)
+        binding.note_last_reads(start)
         binding.note_detached()
 
     def _executable(self, part: Part, offered: Mapping[int, torch.Tensor], old: Executable | None) -> Executable:
@@ -302,8 +348,9 @@ class Program:
 
 def _detach(registers: list[Any], places: Sequence[int]) -> None:
     for i in places:
-        if registers[i].requires_grad:
-            registers[i] = registers[i].detach()
+        tensor = registers[i]
+        if tensor is not None and tensor.requires_grad:
+            registers[i] = tensor.detach()
 
 
 def _key(tensors: Sequence[torch.Tensor]) -> tuple[int, ...]:

@@ -28,6 +28,8 @@ class Outputs:
         self._symbols = tuple((s.name, *s.source) for s in graph.symbols)
         self.symbolic = bool(self._symbols)
         self._picks: tuple[int, ...] = ()
+        self.read: frozenset[int] = frozenset()
+        """The registers that outputs and symbols are read from."""
         self._fixed = _Fixed([])
         self._evaluated: tuple[tuple[int, _Strides], ...] = ()
         self._others: tuple[tuple[int, Any], ...] = ()
@@ -48,6 +50,7 @@ class Outputs:
                 else:
                     evaluated.append((k, tuple(map(dims.evaluator, strides))))
         self._picks, self._fixed = tuple(picks), _Fixed(fixed)
+        self.read = frozenset((*picks, *(index for _, index, _ in self._symbols)))
         self._evaluated, self._others = tuple(evaluated), tuple(others)
 
     def _is_unseen(self, output: Output, type_: TensorType) -> bool:
@@ -56,9 +59,15 @@ class Outputs:
             return self._graph.inputs[output.target].value.type == type_
         return output.role is Role.saved
 
-    def __call__(self, registers: Sequence[Any]) -> list[Any]:
+    def misplaced(self, registers: Sequence[Any]) -> Settled:
+        """Which outputs have other strides than are wanted, for calls in which all come with the same ones."""
+        return self._fixed.misplaced([registers[i] for i in self._picks])
+
+    def __call__(self, registers: Sequence[Any], settled: Settled | None = None) -> list[Any]:
+        """The outputs; ``settled`` where it is known which of them have other strides than are wanted."""
         outputs = [registers[i] for i in self._picks]
-        self._fixed.lay_out(outputs)
+        for k, strides in self._fixed.misplaced(outputs) if settled is None else settled:
+            outputs[k] = restride(outputs[k], strides)
         if self._evaluated or self._others:
             env = self.environment(registers)
             for k, expressions in self._evaluated:
@@ -77,24 +86,27 @@ class Outputs:
         }
 
 
+Settled = tuple[tuple[int, tuple[int, ...]], ...]
+"""Outputs that do not lie as they are wanted, by place, and the strides that are."""
+
+
 class _Fixed:
     """Outputs whose strides are numbers, by place: a training step has hundreds, which lie as they did before."""
 
     def __init__(self, wanted: Sequence[tuple[int, tuple[int, ...]]]) -> None:
         self._wanted = tuple(wanted)
         self._places = [k for k, _ in wanted]
-        self._met: tuple[list[tuple[int, ...]], tuple[tuple[int, tuple[int, ...]], ...]] = [], ()
+        self._met: tuple[list[tuple[int, ...]], Settled] = [], ()
         """The strides that a call came with, and which outputs had other ones than are wanted."""
 
-    def lay_out(self, outputs: list[Any]) -> None:
-        """Give those outputs the strides that are wanted which have others."""
+    def misplaced(self, outputs: Sequence[Any]) -> Settled:
+        """Those that have other strides than are wanted."""
         found = [outputs[k].stride() for k in self._places]
         known, others = self._met
         if found != known:
             others = tuple(each for each, strides in zip(self._wanted, found, strict=True) if strides != each[1])
             self._met = found, others
-        for k, strides in others:
-            outputs[k] = restride(outputs[k], strides)
+        return others
 
 
 _Strides = tuple[Callable[[Mapping[str, int]], int], ...]

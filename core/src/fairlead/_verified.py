@@ -74,7 +74,7 @@ class VerifiedProgram(PreciseProgram):
         for step in steps:
             self._compare_step(binding, step, registers)
         if whole is not None and self._drew_alike(steps, after):
-            self._compare_outputs(whole, binding.layout.outputs(registers))
+            self._compare_outputs(whole, binding.outputs(registers))
         self._agreed.setdefault(binding, set()).add(sizes)
 
     def _is_due(self, binding: Binding, sizes: tuple[int, ...]) -> bool:

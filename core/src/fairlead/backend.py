@@ -187,7 +187,8 @@ class Executable(Protocol):
     gradients; core detaches each of them at each call otherwise. And ``writes = True``: then it may write an output
     with the role `mutation` to the input that it belongs to, and return that input for it. What such a call raises is
     shown to the caller, since nothing else could run the Part anew, unless it is a `CompileError`, which says that
-    nothing was written.
+    nothing was written. And ``steady_strides = True``: then its results have the same strides in each call with inputs
+    of the same sizes, and core looks at them once.
     """
 
     @property
@@ -200,7 +201,10 @@ class Executable(Protocol):
         """Run once. Must be safe to call from several threads.
 
         ``inputs`` has one entry for each graph input that is not baked, in order: a `torch.Tensor` of the declared
-        dtype (detached, any strides, on the declared device), or an ``int`` for a scalar input. It returns one tensor
+        dtype (detached, any strides, on the declared device), or an ``int`` for a scalar input. Core passes a list that
+        is the executable's own: emptied as it goes, it lets go of tensors that nobody else holds, such as those that a
+        forward saved, once they are read. What is raised after that is shown to the caller, as nothing else could run
+        the Part, but in an executable's first call, in which core holds them too. It returns one tensor
         for each graph output, row-major contiguous or not, as torch tensors or anything with ``__dlpack__``. Inputs
         are never written to, but as ``writes`` says.
         """

@@ -38,9 +38,9 @@ _HALVES = (DType.f16, DType.bf16)
 
 
 class _Variant(NamedTuple):
-    """Generated code, and the condition on the symbols' values under which it is right."""
+    """Generated code, which empties its list of inputs, and the condition on symbols under which it is right."""
 
-    function: Callable[..., Any]
+    function: Callable[[list[Any]], Any]
     admits: Callable[[Sequence[int]], bool]
     values: Sequence[int]
 
@@ -48,7 +48,8 @@ class _Variant(NamedTuple):
 class InductorExecutable:
     """A graph compiled by Inductor.
 
-    Takes any strides, and lays out anew what does not lie as `Layouts` has it.
+    Takes any strides, and lays out anew what does not lie as `Layouts` has it. Empties the list that it is called with
+    when the code begins to run, which lets go of each input once it is read.
     """
 
     baked: frozenset[int] = frozenset()
@@ -68,8 +69,10 @@ class InductorExecutable:
         self._is_recorded = records(self._config, devices)
         self._variants: list[_Variant] = []
         self._lock = threading.Lock()
+        self.steady_strides = not graph.symbols
         weights = [i for i, item in enumerate(graph.inputs) if item.role in (Role.parameter, Role.buffer)]
-        self._aligned = Aligned(len(graph.inputs), weights if self._on_cuda else [])
+        self._stay = weights if self._is_recorded else _tensors_on_cuda(graph)
+        self._aligned = Aligned(self._stay)
         self._layouts = Layouts(graph)
         # a recording is made on inputs that lie elsewhere at the next call, unless they are weights
         self._writes = Writes(graph, weights if self._is_recorded else None)
@@ -81,7 +84,7 @@ class InductorExecutable:
     def __call__(self, inputs: Sequence[Any], /) -> Sequence[Any]:
         if self._is_recorded:
             admit_thread()
-        results = self._results(inputs)
+        results = self._results(inputs if isinstance(inputs, list) else list(inputs))
         return results if self._kept is None else self._kept(results)
 
     def readable(self) -> Mapping[str, str]:
@@ -109,11 +112,11 @@ class InductorExecutable:
     def _inner(self) -> Callable[..., Any]:
         inner: Callable[..., Any] = compile_fx_inner
         if self._on_cuda:
-            inner = compiler_on_cuda(self._graph, self._aligned.weights)
+            inner = compiler_on_cuda(self._graph, self._stay)
             inner = inner if self._graph.symbols else channels_last(inner)
         return laying_out(self._graph, self._writes.places, inner)
 
-    def _results(self, inputs: Sequence[Any]) -> Sequence[Any]:
+    def _results(self, inputs: list[Any]) -> Sequence[Any]:
         values = [
             inputs[index] if axis is None else inputs[index].shape[axis]
             for index, axis in (s.source for s in self._graph.symbols)
@@ -126,11 +129,11 @@ class InductorExecutable:
                     if not self._variants:
                         self._layouts.meet(inputs)
                     found = in_clean_thread(lambda: self._compiled_or_not(values))
-        inputs = self._layouts.fit(inputs, values)
-        if self._aligned.weights:
-            inputs = self._aligned(inputs)
-        results = found.function(*inputs, *(values[k] for k in self._sizes))
-        return self._writes.with_inputs(results, inputs)
+        self._layouts.fit(inputs, values)
+        self._aligned.see_to(inputs)
+        written = self._writes.written(inputs)
+        inputs += [values[k] for k in self._sizes]
+        return self._writes.with_inputs(found.function(inputs), written)
 
     def _variant(self, values: Sequence[int]) -> _Variant | None:
         for variant in self._variants:
@@ -160,7 +163,7 @@ class InductorExecutable:
 
     def _function(
         self, values: Sequence[int], inner: Callable[..., Any]
-    ) -> tuple[Callable[..., Any], ShapeEnv, list[Any]]:
+    ) -> tuple[Callable[[list[Any]], Any], ShapeEnv, list[Any]]:
         """Generated code, with the symbols and what holds of them in it."""
         env = ShapeEnv()
         mode = FakeTensorMode(shape_env=env)
@@ -203,6 +206,12 @@ def _devices(graph: Graph) -> set[str]:
     """The kinds of devices that the graph's inputs and results are on."""
     values = [*(i.value for i in graph.inputs), *(r for n in graph.nodes for r in n.results if r is not None)]
     return {v.type.device.partition(":")[0] for v in values if isinstance(v.type, TensorType)}
+
+
+def _tensors_on_cuda(graph: Graph) -> list[int]:
+    """The places of inputs that are tensors on a CUDA device."""
+    types = [item.value.type for item in graph.inputs]
+    return [i for i, t in enumerate(types) if isinstance(t, TensorType) and t.device.startswith("cuda")]
 
 
 def _quotients_as_eager() -> dict[str, bool]:

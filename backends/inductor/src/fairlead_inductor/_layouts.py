@@ -47,16 +47,13 @@ class Layouts:
             }
             self._wanted = None
 
-    def fit(self, inputs: Sequence[Any], values: Sequence[int]) -> Sequence[Any]:
-        """The inputs with the strides that code is generated for; ``values`` are those of the graph's symbols."""
+    def fit(self, inputs: list[Any], values: Sequence[int]) -> None:
+        """Give the inputs the strides that code is generated for; ``values`` are those of the graph's symbols."""
         strides = self._evaluated(values) if self._wanted is None else self._wanted
-        if [inputs[i].stride() for i in self._varying] == strides:
-            return inputs
-        fitted = list(inputs)
-        for i, wanted in zip(self._varying, strides, strict=True):
-            if inputs[i].stride() != wanted:
-                fitted[i] = restride(inputs[i], wanted)
-        return fitted
+        if [inputs[i].stride() for i in self._varying] != strides:
+            for i, wanted in zip(self._varying, strides, strict=True):
+                if inputs[i].stride() != wanted:
+                    inputs[i] = restride(inputs[i], wanted)
 
     def _evaluated(self, values: Sequence[int]) -> list[tuple[int, ...]]:
         env = dict(zip(self._names, values, strict=True))

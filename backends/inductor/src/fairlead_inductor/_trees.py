@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -32,38 +34,31 @@ def records(config: Mapping[str, Any], devices: set[str]) -> bool:
 
 
 class Aligned:
-    """The inputs of a graph whose weights are read where they are, unless they lie at odd addresses.
+    """Inputs of a graph that are read where they are, unless they lie at odd addresses.
 
-    ``weights`` are their places.
+    ``places``: those inputs, which are tensors. Addresses are looked at in each call: weights are exchanged, and views
+    of other tensors passed.
     """
 
-    def __init__(self, count: int, weights: Sequence[int]) -> None:
-        self.weights = list(weights)
-        self._seen: list[int | None] = [0] * count
-        """For each weight the address that was looked at last and found good."""
+    def __init__(self, places: Sequence[int]) -> None:
+        self._places = list(places)
 
-    def __call__(self, inputs: Sequence[Any]) -> Sequence[Any]:
-        """The inputs, with copies of the weights at addresses that kernels cannot read many bytes at once from."""
-        if torch._C._tensors_data_ptrs_at_indices_equal(list(inputs), self._seen, self.weights):
-            return inputs
-        seen, found = self._seen.copy(), list(inputs)
-        for i in self.weights:
-            address = inputs[i].data_ptr()
-            seen[i] = 0 if address % _ALIGNMENT else address
-            if address % _ALIGNMENT:
-                found[i] = clone_preserve_strides(inputs[i])
-        self._seen = seen
-        return found
+    def see_to(self, inputs: list[Any]) -> None:
+        """Put copies in the place of those from whose addresses kernels cannot read many bytes at once."""
+        addresses = map(torch.Tensor.data_ptr, [inputs[i] for i in self._places])
+        if functools.reduce(operator.or_, addresses, 0) % _ALIGNMENT:
+            for i in self._places:
+                if inputs[i].data_ptr() % _ALIGNMENT:
+                    inputs[i] = clone_preserve_strides(inputs[i])
 
 
-def compiler_on_cuda(graph: Graph, weights: Sequence[int]) -> Callable[..., Any]:
+def compiler_on_cuda(graph: Graph, stay: Sequence[int]) -> Callable[..., Any]:
     """Inductor's own ``inner_compile``, told what it reads off Dynamo's and AOTAutograd's records otherwise.
 
-    Weights stay where they are, and are read there; other inputs are copied into a recording, or to where kernels may
-    read many bytes at once.
+    Inputs that ``stay`` are read where they are; others are copied into a recording.
     """
     told = {
-        "static_input_idxs": tuple(weights),
+        "static_input_idxs": tuple(stay),
         "is_inference": graph.kind is Kind.inference,
         "is_backward": graph.kind is Kind.backward,
     }

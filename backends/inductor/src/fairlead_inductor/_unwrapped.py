@@ -31,22 +31,28 @@ class Unwrapped:
         self._made.append(made if takes == self._inputs and _passes_through() else None)
         return made
 
-    def function(self, wrapped: Callable[..., Any]) -> Callable[..., Any]:
-        """What was compiled, taking the inputs one by one; ``wrapped`` where more is to be done than to call it.
+    def function(self, wrapped: Callable[..., Any]) -> Callable[[list[Any]], Any]:
+        """What was compiled, called with a list that it empties; ``wrapped`` where more is to be done than to call it.
 
         Weights may require gradients, of which it computes none.
         """
         if len(self._made) != 1 or not isinstance(self._made[0], CompiledFxGraph):
-            return wrapped
+            return lambda inputs: wrapped(*_taken(inputs))
         (made,), outputs = self._made, self._outputs
 
-        def call(*inputs: Any) -> Any:
+        def call(inputs: list[Any]) -> Any:
             if torch.is_grad_enabled():
                 with torch.no_grad():
-                    return made(list(inputs))[:outputs]
-            return made(list(inputs))[:outputs]
+                    return made(inputs)[:outputs]
+            return made(inputs)[:outputs]
 
         return call
+
+
+def _taken(inputs: list[Any]) -> tuple[Any, ...]:
+    given = tuple(inputs)
+    inputs.clear()
+    return given
 
 
 def _passes_through() -> bool:

@@ -54,13 +54,16 @@ class Writes:
         module.recompile()
         return module
 
-    def with_inputs(self, results: Sequence[Any], inputs: Sequence[Any]) -> Sequence[Any]:
-        """All results of the graph, of those of the module and the inputs that it was called with."""
+    def written(self, inputs: Sequence[Any]) -> list[Any]:
+        """The inputs that the module writes, in the order of the outputs that they stand for."""
+        return [inputs[target] for target in self.places.values()]
+
+    def with_inputs(self, results: Sequence[Any], written: Sequence[Any]) -> Sequence[Any]:
+        """All results of the graph, of those of the module and the inputs that it has written."""
         if not self.places:
             return results
-        left = iter(results)
-        total = len(results) + len(self.places)
-        return [inputs[self.places[k]] if k in self.places else next(left) for k in range(total)]
+        left, inputs = iter(results), iter(written)
+        return [next(inputs) if k in self.places else next(left) for k in range(len(results) + len(self.places))]
 
 
 def _shown(graph: Graph) -> dict[int, int]:

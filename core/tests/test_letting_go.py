@@ -1,0 +1,146 @@
+"""Memory that nobody else holds is let go of while a program runs, by executables that empty their list of inputs."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import fairlead
+from fairlead.backend import API_VERSION, Capabilities, NoOptions, Probe, Support
+from fairlead.errors import RunError
+from fairlead.interpret import to_fx
+from fairlead.ir import DType, Graph, Kind, Node
+from fairlead.registry import registry
+
+
+class Empties:
+    """Runs all but error functions in torch, on lists that it empties, and then says so."""
+
+    name = "empties"
+    api_version = API_VERSION
+    options_type = NoOptions
+    capabilities = Capabilities(devices=("cpu",), dtypes=tuple(DType), training=True, dynamic_shapes=True)
+
+    def __init__(self) -> None:
+        self.on_run: Callable[[Kind, Sequence[weakref.ref[Tensor]]], None] = lambda kind, inputs: None
+        self.on_begin: Callable[[Kind], None] = lambda kind: None
+
+    def probe(self) -> Probe:
+        return Probe(ok=True)
+
+    def supports(self, node: Node, /) -> Support:
+        return Support.no("an error function") if node.op == "aten.erf.default" else Support.yes()
+
+    def compile(self, graph: Graph, options: NoOptions, constants: Mapping[int, Tensor], /) -> Any:
+        return Executable(self, graph)
+
+
+class Executable:
+    baked: frozenset[int] = frozenset()
+    fresh_outputs = True
+
+    def __init__(self, backend: Empties, graph: Graph) -> None:
+        self._backend = backend
+        self._kind = graph.kind
+        self._run = to_fx(graph).forward
+
+    def __call__(self, inputs: list[Any], /) -> Sequence[Tensor]:
+        self._backend.on_begin(self._kind)
+        results: Sequence[Tensor] = self._run(*inputs)
+        seen = [weakref.ref(x) for x in inputs]
+        inputs.clear()
+        self._backend.on_run(self._kind, seen)
+        return results
+
+
+@pytest.fixture
+def backend() -> Iterator[Empties]:
+    made = Empties()
+    registry.register(made)
+    yield made
+    registry.unregister("empties")
+
+
+def program(x: Tensor) -> Tensor:
+    return ((x.sin() + 1).exp() * 2).tanh()
+
+
+def parts(x: Tensor) -> Tensor:
+    return (x.sin() * 2).erf().exp()
+
+
+def test_a_backward_lets_go_of_what_was_saved_from_the_second_call_on(backend: Empties) -> None:
+    run = fairlead.compile(program, backend="empties", fallback=())
+    alive: list[int] = []
+    for _ in range(3):
+        backend.on_run = lambda kind, inputs: (
+            alive.append(sum(x() is not None for x in inputs)) if kind is Kind.backward else None
+        )
+        x = torch.randn(8, requires_grad=True)
+        run(x).sum().backward()
+        torch.testing.assert_close(x.grad, torch.autograd.grad(program(x).sum(), x)[0])
+    assert alive[0] > 1
+    assert alive[1:] == [1, 1], "the caller's own input"
+
+
+def test_what_one_part_computes_for_the_next_is_let_go_of(backend: Empties) -> None:
+    alive: list[int] = []
+    run = fairlead.compile(parts, backend="empties")
+    x = torch.randn(8)
+    for _ in range(3):
+        alive.clear()
+        backend.on_run = lambda kind, inputs: alive.append(sum(x() is not None for x in inputs))
+        torch.testing.assert_close(run(x), parts(x))
+    assert alive == [1, 0], "the caller's own input, and the result of the Part between"
+
+
+def test_what_an_executable_raises_that_has_let_go_of_its_inputs_is_shown(backend: Empties) -> None:
+    run = fairlead.compile(program, backend="empties", fallback=("eager",))
+    x = torch.randn(8, requires_grad=True)
+    run(x).sum().backward()
+
+    def fail(kind: Kind, inputs: Sequence[object]) -> None:
+        if kind is Kind.backward:
+            raise RuntimeError("broken halfway")
+
+    backend.on_run = fail
+    with pytest.raises(RunError, match="broken halfway") as caught:
+        run(x).sum().backward()
+    assert "no other backend runs it" in caught.value.next
+
+
+@pytest.mark.parametrize("call", [1, 2])
+def test_another_backend_takes_over_where_the_inputs_are_still_there(
+    backend: Empties, call: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = fairlead.compile(program, backend="empties", fallback=("eager",))
+    x = torch.randn(8, requires_grad=True)
+    for _ in range(call - 1):
+        run(x).sum().backward()
+    x.grad = None
+
+    def fail(kind: Kind) -> None:
+        if kind is Kind.backward:
+            raise RuntimeError("broken at once")
+
+    backend.on_begin = fail
+    run(x).sum().backward()
+    torch.testing.assert_close(x.grad, torch.autograd.grad(program(x).sum(), x)[0])
+    assert "continuing with 'eager'" in caplog.text
+
+
+def test_another_backend_takes_over_at_the_first_call_even_so(backend: Empties) -> None:
+    run = fairlead.compile(program, backend="empties", fallback=("eager",))
+    x = torch.randn(8, requires_grad=True)
+
+    def fail(kind: Kind, inputs: Sequence[object]) -> None:
+        raise RuntimeError("broken halfway")
+
+    backend.on_run = fail
+    run(x).sum().backward()
+    torch.testing.assert_close(x.grad, torch.autograd.grad(program(x).sum(), x)[0])
