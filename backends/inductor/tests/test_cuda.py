@@ -202,3 +202,39 @@ def test_a_backward_reads_weights_where_they_are() -> None:
     deep(x).square().sum().backward()
     for mine, p in zip(got, deep.parameters(), strict=True):
         torch.testing.assert_close(mine, p.grad, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("mode", ["default", "reduce-overhead"])
+def test_inputs_may_lie_at_odd_addresses(mode: str) -> None:
+    """What is written among them; the next call has them at even ones."""
+
+    def scale(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        y.mul_(3)
+        return (x * y).sin()
+
+    compiled = fairlead.compile(scale, backend="inductor", mode=mode, fallback=())
+    for start in (1, 0, 1):
+        x, y = (torch.randn(4097, device="cuda")[start : start + 4096] for _ in range(2))
+        right = y * 3
+        with torch.no_grad():
+            torch.testing.assert_close(compiled(x, y), (x * right).sin())
+        torch.testing.assert_close(y, right)
+
+
+def test_a_step_takes_no_more_memory_than_torch_compiles() -> None:
+    """A backward lets go of what was saved as it reads it."""
+    x = torch.randn(4096, 1024, device="cuda")
+
+    def peak(compiler: Any) -> int:
+        module = nn.Sequential(*(nn.Sequential(nn.Linear(1024, 1024), nn.GELU()) for _ in range(12))).cuda()
+        compiled = compiler(module)
+        for _ in range(3):
+            module.zero_grad(set_to_none=True)
+            torch.cuda.synchronize()
+            torch.cuda.reset_peak_memory_stats()
+            before = torch.cuda.memory_allocated()
+            compiled(x).square().mean().backward()
+        return torch.cuda.max_memory_allocated() - before
+
+    ours, theirs = peak(lambda m: fairlead.compile(m, backend="inductor", fallback=())), peak(torch.compile)
+    assert ours <= 1.02 * theirs

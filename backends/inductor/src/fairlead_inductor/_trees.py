@@ -36,20 +36,35 @@ def records(config: Mapping[str, Any], devices: set[str]) -> bool:
 class Aligned:
     """Inputs of a graph that are read where they are, unless they lie at odd addresses.
 
-    ``places``: those inputs, which are tensors. Addresses are looked at in each call: weights are exchanged, and views
-    of other tensors passed.
+    ``weights`` and ``others``: their places among ``count`` inputs. All are tensors on CUDA. Addresses are looked at in
+    each call, as weights are exchanged, and others may be views: of weights, which seldom move, by one comparison.
     """
 
-    def __init__(self, places: Sequence[int]) -> None:
-        self._places = list(places)
+    def __init__(self, count: int, weights: Sequence[int], others: Sequence[int] = ()) -> None:
+        self._weights, self._others = list(weights), list(others)
+        self._seen: list[int | None] = [0] * count
+        """For each weight the address that was looked at last and found good."""
 
     def see_to(self, inputs: list[Any]) -> None:
         """Put copies in the place of those from whose addresses kernels cannot read many bytes at once."""
-        addresses = map(torch.Tensor.data_ptr, [inputs[i] for i in self._places])
+        addresses = map(torch.Tensor.data_ptr, [inputs[i] for i in self._others])
         if functools.reduce(operator.or_, addresses, 0) % _ALIGNMENT:
-            for i in self._places:
-                if inputs[i].data_ptr() % _ALIGNMENT:
-                    inputs[i] = clone_preserve_strides(inputs[i])
+            for i in self._others:
+                _move(inputs, i)
+        if self._weights and not torch._C._tensors_data_ptrs_at_indices_equal(inputs, self._seen, self._weights):
+            seen = self._seen.copy()
+            for i in self._weights:
+                seen[i] = _move(inputs, i)
+            self._seen = seen
+
+
+def _move(inputs: list[Any], place: int) -> int:
+    """The address of the input; 0 where it was an odd one, and a copy is put in the input's place."""
+    address: int = inputs[place].data_ptr()
+    if address % _ALIGNMENT:
+        inputs[place] = clone_preserve_strides(inputs[place])
+        return 0
+    return address
 
 
 def compiler_on_cuda(graph: Graph, stay: Sequence[int]) -> Callable[..., Any]:
