@@ -84,24 +84,27 @@ class Result(msgspec.Struct, frozen=True):
 def main() -> None:
     options = _options()
     if options.cell:
-        _measure(Cell(*options.cell.split(":")), options.rows, options.patience)
+        _measure(Cell(*options.cell.split(":")), options.rows, options.patience, options.turns)
         return
     cells = [Cell(m, d, s) for s in options.steps for d in options.dtypes for m in options.models]
     results: list[Result] = []
-    for result in _run(cells, options.rows, options.patience):
+    passed = ["--rows", ";".join(options.rows), "--patience", str(options.patience), "--turns", str(options.turns)]
+    for result in _run(cells, passed):
         results.append(result)
         results.sort(key=lambda r: cells.index(Cell(r.model, r.dtype, r.step)))
         data = msgspec.json.format(msgspec.json.encode(results), indent=1) + b"\n"
-        write_results(Path(options.out), _page(results), data)  # at once: a machine may be gone before the last one
+        write_results(
+            Path(options.out), _page(results, options.turns), data
+        )  # at once: a machine may be gone before the last one
 
 
-def _run(cells: Sequence[Cell], rows: Sequence[str], patience: float) -> Iterator[Result]:
+def _run(cells: Sequence[Cell], options: Sequence[str]) -> Iterator[Result]:
     """The results of all cells, as they come from the devices that torch sees."""
     count = torch.cuda.device_count()
     found: queue.SimpleQueue[Result | None] = queue.SimpleQueue()
 
     def work(device: int) -> None:
-        for result in _run_on(device, cells[device::count], rows, patience):
+        for result in _run_on(device, cells[device::count], options):
             found.put(result)
         found.put(None)
 
@@ -111,9 +114,9 @@ def _run(cells: Sequence[Cell], rows: Sequence[str], patience: float) -> Iterato
         yield from iter(found.get, None)
 
 
-def _run_on(device: int, cells: Sequence[Cell], rows: Sequence[str], patience: float) -> Iterator[Result]:
+def _run_on(device: int, cells: Sequence[Cell], options: Sequence[str]) -> Iterator[Result]:
     """Compile all cells at once on a device, and time them one after another."""
-    command = [sys.executable, __file__, "--rows", ";".join(rows), "--patience", str(patience), "--cell"]
+    command = [sys.executable, __file__, *options, "--cell"]
     seen = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
     environment = {**os.environ, "CUDA_VISIBLE_DEVICES": seen[device] if seen[0] else str(device)}
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "env": environment}
@@ -138,7 +141,7 @@ def _line(process: subprocess.Popen[str], said: str = "") -> str:
     return stdout.readline().strip()
 
 
-def _measure(cell: Cell, names: Sequence[str], patience: float) -> None:
+def _measure(cell: Cell, names: Sequence[str], patience: float, turns: int) -> None:
     """What the process of a cell does: compile, say so, wait to be told, time, and say what was found."""
     end = time.monotonic() + patience
     subject = Subject(cell)
@@ -151,16 +154,16 @@ def _measure(cell: Cell, names: Sequence[str], patience: float) -> None:
         print(cell, rows[name], file=sys.stderr, flush=True)
     print("ready", flush=True)
     sys.stdin.readline()
-    times = _timed(steps)
+    times = _timed(steps, turns)
     found = [msgspec.structs.replace(row, times=times.get(name, [])) for name, row in rows.items()]
     print(msgspec.json.encode(Result(*cell, found)).decode(), flush=True)
 
 
-def _timed(steps: dict[str, Callable[[], Any]]) -> dict[str, list[float]]:
+def _timed(steps: dict[str, Callable[[], Any]], turns: int) -> dict[str, list[float]]:
     from triton.testing import do_bench
 
     times: dict[str, list[float]] = {name: [] for name in steps}
-    for _ in range(TURNS):
+    for _ in range(turns):
         for name, step in steps.items():
             times[name].append(do_bench(step, warmup=5, rep=40, return_mode="median"))
     return times
@@ -299,7 +302,7 @@ MODELS = {
 """Models of their usual size, with random weights."""
 
 
-def _page(results: Sequence[Result]) -> str:
+def _page(results: Sequence[Result], turns: int) -> str:
     device = torch.cuda.get_device_properties(0)
     versions = ", ".join(f"{n} {metadata.version(n)}" for n in ("torch", "triton", "transformers", "jax"))
     head = (
@@ -307,7 +310,7 @@ def _page(results: Sequence[Result]) -> str:
         f"{device.name}, CUDA {torch.version.cuda}, {versions}.\n\n"
         f"Batch {BATCH}; images of 224 by 224 pixels, texts of 128 tokens; random weights; float32 as torch "
         "has it by default: products without TF32, convolutions with it. "
-        f"Milliseconds a step by `do_bench`, median of {TURNS} turns of all rows; a ratio is the median of the turns' "
+        f"Milliseconds a step by `do_bench`, median of {turns} turns of all rows; a ratio is the median of the turns' "
         "ratios, and above one where the first is quicker. A row is verified against float64 before it is timed."
     )
     steps = dict.fromkeys((r.step, r.dtype) for r in results)
@@ -353,6 +356,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--steps", type=names(","), default=("inference", "training"))
     parser.add_argument("--rows", type=names(";"), default=tuple(COMPILERS), help="separated by semicolons")
     parser.add_argument("--patience", type=float, default=1800.0, help="seconds after which no row is begun")
+    parser.add_argument("--turns", type=int, default=TURNS, help="more where a step waits for the host, which is noisy")
     parser.add_argument("--cell", help=argparse.SUPPRESS)
     parser.add_argument("--out", default="docs/results/compare-cuda", help="where to write, without the suffix")
     return parser.parse_args()

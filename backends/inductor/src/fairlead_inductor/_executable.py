@@ -71,8 +71,8 @@ class InductorExecutable:
         self._lock = threading.Lock()
         self.steady_strides = not graph.symbols
         weights = [i for i, item in enumerate(graph.inputs) if item.role in (Role.parameter, Role.buffer)]
-        others = [] if self._is_recorded else [i for i in _tensors_on_cuda(graph) if i not in weights]
-        self._stay = [*weights, *others]
+        others = [i for i in _tensors_on_cuda(graph) if i not in weights]
+        self._stay = weights if self._is_recorded else [*weights, *others]
         self._aligned = Aligned(len(graph.inputs), weights if self._on_cuda else [], others)
         self._layouts = Layouts(graph)
         # a recording is made on inputs that lie elsewhere at the next call, unless they are weights

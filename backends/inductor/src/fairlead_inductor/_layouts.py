@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.utils import _pytree as pytree
@@ -27,6 +27,16 @@ _IMAGE = 4
 """So many dimensions have images at least: samples, channels, height and width."""
 
 
+class _Wanted(NamedTuple):
+    """The inputs that are wanted row-major, which is quickly told, and others with the strides that they need."""
+
+    row_major: tuple[int, ...]
+    others: tuple[tuple[int, tuple[int, ...]], ...]
+
+
+_is_row_major = torch.Tensor.is_contiguous
+
+
 class Layouts:
     """The strides of a graph's inputs: as captured, but for what a forward saved, where `meet` found other ones."""
 
@@ -37,7 +47,7 @@ class Layouts:
         self._saved = [i for i in tensors if graph.inputs[i].role is Role.saved]
         self._varying = [i for i in tensors if graph.inputs[i].role in _ANY]
         self._met: dict[int, tuple[int, ...]] = {}
-        self._wanted: list[tuple[int, ...]] | None = None
+        self._wanted: _Wanted | None = None
 
     def meet(self, inputs: Sequence[Any]) -> None:
         """Generate code for the saved tensors as they lie here."""
@@ -49,18 +59,23 @@ class Layouts:
 
     def fit(self, inputs: list[Any], values: Sequence[int]) -> None:
         """Give the inputs the strides that code is generated for; ``values`` are those of the graph's symbols."""
-        strides = self._evaluated(values) if self._wanted is None else self._wanted
-        if [inputs[i].stride() for i in self._varying] != strides:
-            for i, wanted in zip(self._varying, strides, strict=True):
-                if inputs[i].stride() != wanted:
-                    inputs[i] = restride(inputs[i], wanted)
+        wanted = self._wanted or self._evaluated(values)
+        if not all(map(_is_row_major, [inputs[i] for i in wanted.row_major])):
+            for i in wanted.row_major:
+                inputs[i] = inputs[i].contiguous()
+        for i, strides in wanted.others:
+            if inputs[i].stride() != strides:
+                inputs[i] = restride(inputs[i], strides)
 
-    def _evaluated(self, values: Sequence[int]) -> list[tuple[int, ...]]:
+    def _evaluated(self, values: Sequence[int]) -> _Wanted:
         env = dict(zip(self._names, values, strict=True))
-        found = [self.of(i, env) for i in self._varying]
+        strides = {i: self.of(i, env) for i in self._varying}
+        shapes = {i: tuple(dims.evaluate(d, env) for d in self._graph.inputs[i].value.tensor.shape) for i in strides}
+        row_majors = tuple(i for i in strides if strides[i] == row_major(shapes[i]))
+        wanted = _Wanted(row_majors, tuple((i, s) for i, s in strides.items() if i not in row_majors))
         if not env:
-            self._wanted = found
-        return found
+            self._wanted = wanted
+        return wanted
 
     def of(self, place: int, env: Mapping[str, Any]) -> tuple[Any, ...]:
         """The strides of the input at ``place``, a tensor; ``env`` has the values of the symbols."""

@@ -34,10 +34,11 @@ def records(config: Mapping[str, Any], devices: set[str]) -> bool:
 
 
 class Aligned:
-    """Inputs of a graph that are read where they are, unless they lie at odd addresses.
+    """Inputs of a graph, of which those are copied that lie at odd addresses: code is generated for even ones.
 
     ``weights`` and ``others``: their places among ``count`` inputs. All are tensors on CUDA. Addresses are looked at in
     each call, as weights are exchanged, and others may be views: of weights, which seldom move, by one comparison.
+    Torch's own look at them takes an odd one in the first call for what the code was generated for.
     """
 
     def __init__(self, count: int, weights: Sequence[int], others: Sequence[int] = ()) -> None:
