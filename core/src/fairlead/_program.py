@@ -185,10 +185,11 @@ class Program:
         elif binding is None:
             binding = self._bind(args, ())
         binding.calls += 1
-        registers = [*args, *binding.tail]
+        args += binding.tail
+        self._run(binding, binding.steps, args)
+        outputs = binding.outputs(args)
         args.clear()
-        self._run(binding, binding.steps, registers)
-        return binding.outputs(registers)
+        return outputs
 
     def bound(self, args: Sequence[Any], places: Sequence[int]) -> Callable[[Sequence[Any]], list[Any]]:
         """The program for the weights among ``args``, whatever becomes of them, as a function of the inputs at places.

@@ -39,6 +39,9 @@ class Writes:
             and read[value.id] <= {target}
         }
         """For each of these outputs the input."""
+        left = (k for k in range(len(graph.outputs)) if k not in self.places)
+        found = {k: i for i, k in enumerate((*self.places, *left))}
+        self._order = [found[k] for k in range(len(graph.outputs))]
 
     def within(self, module: torch.fx.GraphModule) -> torch.fx.GraphModule:
         """The module, changed in place, that writes them last and returns the others."""
@@ -62,8 +65,8 @@ class Writes:
         """All results of the graph, of those of the module and the inputs that it has written."""
         if not self.places:
             return results
-        left, inputs = iter(results), iter(written)
-        return [next(inputs) if k in self.places else next(left) for k in range(len(results) + len(self.places))]
+        found = [*written, *results]
+        return [found[i] for i in self._order]
 
 
 def _shown(graph: Graph) -> dict[int, int]:
