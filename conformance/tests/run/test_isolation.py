@@ -62,6 +62,13 @@ def test_a_process_for_each_case(conform: Conform, logged: Callable[[], dict[str
     assert statuses == [Status.PASS_NATIVE, Status.HARNESS_ERROR, Status.NOT_RUN, Status.HARNESS_ERROR]
 
 
+def test_memory_that_many_cases_have_filled_costs_none_of_them(conform: Conform, tmp_path: Path) -> None:
+    """A process in which a case outgrows its memory after others is replaced, and the case has one of its own."""
+    conform(("hoard",) * 6, "--workers", "2", "--memory", "1500m")
+    statuses = [result.status for result in read_report(tmp_path / "out/report.json").results]
+    assert statuses == [Status.PASS_NATIVE] * 6
+
+
 def test_a_crash_of_several_cases_together_costs_none_of_them(
     conform: Conform, logged: Callable[[], dict[str, Result]], tmp_path: Path
 ) -> None:

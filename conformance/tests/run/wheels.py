@@ -40,6 +40,9 @@ def allocate():
     while True:
         held.append(bytearray(b"x" * 2**24))
 
+def hoard():
+    globals().setdefault("hoarded", []).append(bytearray(b"x" * (3 * 2**27)))
+
 def flood():
     for _ in range(100):
         os.write(1, b"y" * 2**20)

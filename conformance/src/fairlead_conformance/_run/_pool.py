@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import NamedTuple
 
 import msgspec
 
@@ -46,6 +47,14 @@ LEAVE = 2.0
 """Seconds that a worker may take to end by itself."""
 
 
+class _Loss(NamedTuple):
+    """Why a worker cannot go on; ``is_shared`` where the cases before the last may have a share in it."""
+
+    status: Status
+    why: str
+    is_shared: bool = False
+
+
 class Pool:
     """Workers for one subject. Leaving the context ends them, and removes their temporary files.
 
@@ -53,7 +62,8 @@ class Pool:
     headers, is made once, and is there for the workers that replace others.
 
     Where the settings say so, several cases of one family are first tried as one graph. Those that do not pass then,
-    for whatever reason, are run by themselves.
+    for whatever reason, are run by themselves. So is a case in which a process outgrows its memory that had others
+    before, in a process that had none: compilers keep what they have made.
 
     `submit` cases; then iterate over `results` or ask for one by its id. Every case that was submitted gets one.
     ``ready`` is what the last worker said of the backend.
@@ -67,6 +77,7 @@ class Pool:
         self._processes: list[Process] = []
         self._waiting: deque[Case] = deque()
         self._alone: deque[Case] = deque()
+        self._first: deque[Case] = deque()
         self._results: dict[str, Result] = {}
         self._failed_loads = self._losses = 0
         self._cold_until: float | None = None
@@ -111,7 +122,7 @@ class Pool:
     def _open(self) -> int:
         """How many cases wait, and workers have some: more workers than that have nothing to do."""
         busy = sum(process.phase is Phase.busy for process in self._processes)
-        return len(self._waiting) + len(self._alone) + busy
+        return len(self._waiting) + len(self._alone) + len(self._first) + busy
 
     def _move(self) -> None:
         """Start what is missing, give out cases, and wait for news, no longer than a tick."""
@@ -127,7 +138,7 @@ class Pool:
             process.messages.clear()
             if loss := self._loss(process):
                 self._remove(process)
-                self._charge(process, *loss)
+                self._charge(process, loss)
 
     def _start(self) -> None:
         """As many workers as there is work for, and a case for each that has none."""
@@ -138,12 +149,18 @@ class Pool:
             for descriptor in process.descriptors:
                 self._selector.register(descriptor, selectors.EVENT_READ, process)
         for process in self._processes:
-            if process.phase is Phase.idle and (bundle := self._next()):
+            if process.phase is not Phase.idle:
+                continue
+            if bundle := self._next(process):
                 process.give(bundle)
                 self._cold_until = self._cold_until or process.since + WARM_UP * self._settings.timeout
+            elif self._first:  # for a process that has run nothing, which is to take the place of this one
+                process.retire()
 
-    def _next(self) -> tuple[Case, ...]:
-        """The cases to run next: one, or several of a family; none where no case is left."""
+    def _next(self, process: Process) -> tuple[Case, ...]:
+        """The cases for the process to run next: one, or several of a family; none where none is left for it."""
+        if self._first and not process.cases:
+            return (self._first.popleft(),)
         if self._alone:
             return (self._alone.popleft(),)
         bundle = list(itertools.islice(self._waiting, self._settings.bundle))
@@ -154,7 +171,7 @@ class Pool:
 
     def _setup(self) -> Setup:
         settings = self._settings
-        waiting = [*self._alone, *self._waiting]
+        waiting = [*self._first, *self._alone, *self._waiting]
         cases = waiting[:1] if settings.isolate is Isolation.case else waiting
         families = dict.fromkeys(case.family for case in cases)
         return Setup(settings.backend, settings.seed, settings.device, settings.memory, tuple(families))
@@ -183,15 +200,16 @@ class Pool:
             case Done():
                 process.end = process.end or "it answered what it was not asked"
 
-    def _loss(self, process: Process) -> tuple[Status, str] | None:
+    def _loss(self, process: Process) -> _Loss | None:
         """Why the worker cannot go on, if so."""
         late = time.monotonic() - process.since
         if process.end:
-            return Status.FAIL_CRASH, process.end + process.place
+            return _Loss(Status.FAIL_CRASH, process.end + process.place)
         if late > (limit := self._limit(process)):
-            return Status.FAIL_TIMEOUT, f"took longer than {round(limit, 1):g} seconds"
+            return _Loss(Status.FAIL_TIMEOUT, f"took longer than {round(limit, 1):g} seconds")
         if (held := process.memory()) > self._settings.memory:
-            return Status.FAIL_CRASH, f"memory: its process grew to {held / 2**30:.1f} GiB"
+            why = f"memory: its process grew to {held / 2**30:.1f} GiB"
+            return _Loss(Status.FAIL_CRASH, why, is_shared=process.cases > 1)
         return None
 
     def _limit(self, process: Process) -> float:
@@ -217,8 +235,9 @@ class Pool:
         self._processes.remove(process)
         process.kill()
 
-    def _charge(self, process: Process, status: Status, why: str) -> None:
+    def _charge(self, process: Process, loss: _Loss) -> None:
         """What follows from the loss of a worker: for its case, or for all cases where it is no single one's doing."""
+        status, why, is_shared = loss
         if process.phase is Phase.starting:
             raise ToolError(
                 f"a worker does not start: {why}",
@@ -232,6 +251,8 @@ class Pool:
             return
         if len(process.bundle) > 1:  # nobody knows whose doing it is
             self._alone.extend(process.bundle)
+        elif is_shared:
+            self._first.extend(process.bundle)
         elif process.bundle:
             (case,) = process.bundle
             before = f", after {process.cases - 1} other cases in it" if process.cases > 1 else ""
@@ -253,8 +274,9 @@ class Pool:
         self._results[result.id] = result
 
     def _abandon(self, status: Status, check: str, detail: str, output: str = "") -> None:
-        for case in (*self._alone, *self._waiting):
+        for case in (*self._first, *self._alone, *self._waiting):
             self._settle(Result(id=case.id, status=status, check=check, detail=detail, output=output))
+        self._first.clear()
         self._alone.clear()
         self._waiting.clear()
 
