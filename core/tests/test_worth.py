@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from fairlead._worth import taking_turns
 from fairlead.backend import Support
-from fairlead.ir import Graph, Node, parse_graph
+from fairlead.ir import Graph, Node, Output, Role, parse_graph
 from fairlead.partition import assign
 
 
@@ -58,5 +59,12 @@ def test_a_graph_is_kept_where_torch_is_not_in_the_way(graph: Graph) -> None:
     assert reason(graph, "aten.sort.default") is None
 
 
-def test_a_graph_that_comes_in_one_part_is_kept() -> None:
+def test_a_graph_whose_rest_would_be_one_part_is_left_to_others_too() -> None:
+    graph = layers()
+    (sort,) = (node for node in graph.nodes if node.op == "aten.sort.default")
+    ends_so = msgspec.structs.replace(graph, nodes=graph.nodes[:2], outputs=(Output(sort.results[0], Role.user),))
+    assert reason(ends_so, "aten.sort.default") is not None
+
+
+def test_a_graph_of_which_nothing_is_taken_is_kept() -> None:
     assert reason(layers(), "aten.sort.default", "aten.linear.default") is None
