@@ -195,9 +195,7 @@ class _Capture:
         plain = kind is Kind.inference and roles and not written
         direct = plain and _passes_through(around) and not may_be_lazy(gm, graph)
         captured = Captured(fit.graph, fit.canonical, constants, moved, fit if direct else None, self._is_step)
-        run = self._sink.graph(captured)
-        run = resolving(run if fit.is_identity else _fitted(run, fit), gm, graph)
-        return around.around(run)
+        return around.around(resolving(self._sink.graph(captured), gm, graph), fit)
 
 
 def _placeholders(gm: torch.fx.GraphModule) -> list[str]:
@@ -212,20 +210,6 @@ def _saved(gm: torch.fx.GraphModule, graph: Graph, fit: Arrangement) -> dict[str
         for node, output, place in zip(nodes, graph.outputs, fit.outputs, strict=True)  # type: ignore[arg-type]
         if output.role is Role.saved and isinstance(output.value, Value)
     }
-
-
-def _fitted(run: Callable[[list[Any]], Any], fit: Arrangement) -> Callable[[list[Any]], Any]:
-    """Takes the inputs as torch passes them, and empties the list as every callee does."""
-    inputs, outputs = fit.inputs, fit.outputs
-
-    def fitted(args: list[Any]) -> Any:
-        given = [args[i] for i in inputs]
-        args.clear()
-        results = run(given)
-        return [results[i] for i in outputs]
-
-    fitted._boxed_call = True  # type: ignore[attr-defined]
-    return fitted
 
 
 def _passes_through(around: Bypass) -> bool:

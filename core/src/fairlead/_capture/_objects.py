@@ -13,6 +13,7 @@ import torch
 from torch.fx import Graph as FxGraph
 from torch.fx import Node as FxNode
 
+from fairlead._capture._order import Arrangement
 from fairlead._capture._torch import Mutations
 
 __all__ = ["Bypass", "bypass"]
@@ -50,23 +51,30 @@ class Bypass(NamedTuple):
             tuple(None if base is None else at[base] for place, base in aliases if place in self.outputs),
         )
 
-    def around(self, run: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
-        """The callable as torch calls it, of one that takes and gives what the graph does."""
-        if self.is_identity:
+    def around(self, run: Callable[[list[Any]], Any], fit: Arrangement | None = None) -> Callable[[list[Any]], Any]:
+        """The callable as torch calls it, of one that takes and gives what the graph does, or ``fit`` has of that.
+
+        Hundreds of tensors go through here in each step of training: each is picked once on the way in, and once out.
+        """
+        if self.is_identity and (fit is None or fit.is_identity):
             return run
-        inputs, outputs, handed = self.inputs, self.outputs, self.handed
-        held = [self.held.get(place) for place in range(self.total)]
+        taken = range(len(self.inputs)) if fit is None else fit.inputs
+        made = range(len(self.outputs)) if fit is None else fit.outputs
+        count = len(self.outputs) if fit is None else len(fit.graph.outputs)
+        inputs, handed = tuple(self.inputs[i] for i in taken), tuple(self.handed.values())
+        others = (None, *self.held.values())
+        at = dict(zip(self.handed, range(count, count + len(handed)), strict=True))
+        at |= dict(zip(self.held, range(count + len(handed) + 1, count + len(handed) + len(others)), strict=True))
+        at |= {place: k for place, k in zip(self.outputs, made, strict=True) if place is not None}
+        order = tuple(at.get(place, count + len(handed)) for place in range(self.total))
+        is_all_computed = all(k < count for k in order)
 
         def call(args: list[Any]) -> Any:
-            given = [args[i] for i in inputs]
-            results = held.copy()
-            for at, index in handed.items():
-                results[at] = args[index]
+            given, passed = [args[i] for i in inputs], [args[i] for i in handed]
             args.clear()
-            for place, result in zip(outputs, run(given), strict=True):
-                if place is not None:
-                    results[place] = result
-            return results
+            results = run(given)
+            found = results if is_all_computed else [*results, *passed, *others]
+            return [found[k] for k in order]
 
         call._boxed_call = True  # type: ignore[attr-defined]
         return call
