@@ -151,7 +151,23 @@ def select_scatter(c: Call, x: Array, source: Array, dim: int, index: int) -> Ar
 def slice_scatter(
     c: Call, x: Array, source: Array, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Array:
-    return x.at[window(x, dim, start, end, step)].set(cast(source, c.dtype))
+    source, at = cast(source, c.dtype), axis(dim, x.ndim)
+    if step == 1:
+        return x.at[window(x, dim, start, end, step)].set(source)
+    return _every_few(x, source, at, range(x.shape[at])[start:end:step])
+
+
+def _every_few(x: Array, source: Array, at: int, places: range) -> Array:
+    """The operand with these places along a dimension replaced: a choice, which XLA fuses, where a scatter is none."""
+    if not places:
+        return x
+    size = x.shape[at]
+    edges = [(0, 0, 0)] * x.ndim
+    edges[at] = (places.start, size - 1 - places[-1], places.step - 1)
+    taken = np.zeros(size, bool)
+    taken[places.start : places.stop : places.step] = True
+    mask = jnp.broadcast_to(np.expand_dims(taken, [d for d in range(x.ndim) if d != at]), x.shape)
+    return jnp.where(mask, lax.pad(source, jnp.zeros((), x.dtype), edges), x)
 
 
 @rule("diagonal_scatter", takes_complex=True)
