@@ -65,9 +65,12 @@ def test_places_out_of_range_are_an_error_along_each_dimension() -> None:
 
 
 def test_more_than_torch_adds_quicker_is_left_to_it() -> None:
-    compiled = fairlead.compile(neighbours, backend="onnxrt")
-    x, places = torch.randn(1000, 64), torch.randint(0, 1000, (2, 8000))
-    torch.testing.assert_close(compiled(x, places), neighbours(x, places), rtol=1e-4, atol=1e-4)
+    def layers(x: Tensor, wide: Tensor, places: Tensor) -> Tensor:
+        return neighbours(x @ wide @ wide.t(), places)  # work enough that ONNX Runtime is worth its turn
+
+    compiled = fairlead.compile(layers, backend="onnxrt")
+    x, wide, places = torch.randn(1000, 64), torch.randn(64, 16384) / 128, torch.randint(0, 1000, (2, 8000))
+    torch.testing.assert_close(compiled(x, wide, places), layers(x, wide, places), rtol=1e-4, atol=1e-4)
     (reason,) = {
         n.reason for g in compiled.fairlead.placement.graphs for n in g.nodes if n.op == "aten.index_put.default"
     }
