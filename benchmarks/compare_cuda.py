@@ -1,7 +1,7 @@
 """Architectures through Fairlead's backends and torch's own on a CUDA device: docs/results/compare-cuda.md.
 
     python benchmarks/compare_cuda.py [--models bert,gpt2] [--dtypes float32] [--steps inference]
-                                      [--rows 'eager;openxla'] [--out docs/results/compare-cuda]
+                                      [--rows 'eager;openxla'] [--turns 80] [--out docs/results/compare-cuda]
 
 Batch 8, whole models. Each model, dtype and kind of step has a process of its own, in which every row is compiled and
 verified against float64; of several devices each gets some of them. When all processes of a device are done with that,

@@ -16,7 +16,7 @@ _MOST = 1 / 10
 
 On two cores, a GraphSAGE of whose work 28 % is adding rows takes ONNX Runtime up to 2 times eager's time beside torch,
 and a Mixtral with 50 % in products of experts takes XLA 1.15 times; ONNX Runtime, which has those, 0.6 times. A DLRM's
-training, of which bags of embeddings are 24 % forward and 14 % backward, takes 1.6 to 2 times, and that of a
+training, of which bags of embeddings are 24 % forward and 14 % backward, takes 1.7 to 2.1 times, and that of a
 wav2vec 2.0, of whose backward 12 % is a convolution's, XLA 1.25 times. Transformers, which gain, have 0 to 6 % in
 gradients of embeddings and of a first convolution.
 """

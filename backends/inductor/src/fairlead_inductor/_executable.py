@@ -73,7 +73,7 @@ class InductorExecutable:
         weights = [i for i, item in enumerate(graph.inputs) if item.role in (Role.parameter, Role.buffer)]
         others = [i for i in _tensors_on_cuda(graph) if i not in weights]
         self._stay = weights if self._is_recorded else [*weights, *others]
-        self._aligned = Aligned(len(graph.inputs), weights if self._on_cuda else [], others)
+        self._aligned = Aligned(len(graph.inputs), weights, others)
         self._layouts = Layouts(graph)
         # a recording is made on inputs that lie elsewhere at the next call, unless they are weights
         self._writes = Writes(graph, weights if self._is_recorded else None)
@@ -131,7 +131,8 @@ class InductorExecutable:
                         self._layouts.meet(inputs)
                     found = in_clean_thread(lambda: self._compiled_or_not(values))
         self._layouts.fit(inputs, values)
-        self._aligned.see_to(inputs)
+        if self._on_cuda:
+            self._aligned.see_to(inputs)
         written = self._writes.written(inputs)
         inputs += [values[k] for k in self._sizes]
         return self._writes.with_inputs(found.function(inputs), written)

@@ -36,12 +36,12 @@ def records(config: Mapping[str, Any], devices: set[str]) -> bool:
 class Aligned:
     """Inputs of a graph, of which those are copied that lie at odd addresses: code is generated for even ones.
 
-    ``weights`` and ``others``: their places among ``count`` inputs. All are tensors on CUDA. Addresses are looked at in
+    ``weights`` and ``others``: their places among ``count`` inputs, all of tensors. Addresses are looked at in
     each call, as weights are exchanged, and others may be views: of weights, which seldom move, by one comparison.
     Torch's own look at them takes an odd one in the first call for what the code was generated for.
     """
 
-    def __init__(self, count: int, weights: Sequence[int], others: Sequence[int] = ()) -> None:
+    def __init__(self, count: int, weights: Sequence[int], others: Sequence[int]) -> None:
         self._weights, self._others = list(weights), list(others)
         self._seen: list[int | None] = [0] * count
         """For each weight the address that was looked at last and found good."""
@@ -52,7 +52,7 @@ class Aligned:
         if functools.reduce(operator.or_, addresses, 0) % _ALIGNMENT:
             for i in self._others:
                 _move(inputs, i)
-        if self._weights and not torch._C._tensors_data_ptrs_at_indices_equal(inputs, self._seen, self._weights):
+        if not torch._C._tensors_data_ptrs_at_indices_equal(inputs, self._seen, self._weights):
             seen = self._seen.copy()
             for i in self._weights:
                 seen[i] = _move(inputs, i)

@@ -5,6 +5,7 @@ The IR has no word for them and nothing is computed with them: they go around th
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -63,10 +64,9 @@ class Bypass(NamedTuple):
         count = len(self.outputs) if fit is None else len(fit.graph.outputs)
         inputs, handed = tuple(self.inputs[i] for i in taken), tuple(self.handed.values())
         others = (None, *self.held.values())
-        at = dict(zip(self.handed, range(count, count + len(handed)), strict=True))
-        at |= dict(zip(self.held, range(count + len(handed) + 1, count + len(handed) + len(others)), strict=True))
+        at: dict[int | None, int] = dict(zip((*self.handed, None, *self.held), itertools.count(count), strict=False))
         at |= {place: k for place, k in zip(self.outputs, made, strict=True) if place is not None}
-        order = tuple(at.get(place, count + len(handed)) for place in range(self.total))
+        order = tuple(at.get(place, at[None]) for place in range(self.total))
         is_all_computed = all(k < count for k in order)
 
         def call(args: list[Any]) -> Any:
