@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 
 import fairlead
+from fairlead._program import Program
+from fairlead._verified import VerifiedProgram
 from fairlead.backend import API_VERSION, Capabilities, NoOptions, Probe, Support
 from fairlead.errors import RunError
 from fairlead.interpret import to_fx
@@ -29,6 +31,7 @@ class Empties:
     def __init__(self) -> None:
         self.on_run: Callable[[Kind, Sequence[weakref.ref[Tensor]]], None] = lambda kind, inputs: None
         self.on_begin: Callable[[Kind], None] = lambda kind: None
+        self.steady_strides = False
 
     def probe(self) -> Probe:
         return Probe(ok=True)
@@ -47,6 +50,7 @@ class Executable:
     def __init__(self, backend: Empties, graph: Graph) -> None:
         self._backend = backend
         self._kind = graph.kind
+        self.steady_strides = backend.steady_strides
         self._run = to_fx(graph).forward
 
     def __call__(self, inputs: list[Any], /) -> Sequence[Tensor]:
@@ -58,9 +62,11 @@ class Executable:
         return results
 
 
-@pytest.fixture
-def backend() -> Iterator[Empties]:
+@pytest.fixture(params=[False, True], ids=["", "steady"])
+def backend(request: pytest.FixtureRequest) -> Iterator[Empties]:
+    """With steady strides a program that is one Part is a call of its executable from the second call on."""
     made = Empties()
+    made.steady_strides = request.param
     registry.register(made)
     yield made
     registry.unregister("empties")
@@ -85,7 +91,7 @@ def test_a_backward_lets_go_of_what_was_saved_from_the_second_call_on(backend: E
         run(x).sum().backward()
         torch.testing.assert_close(x.grad, torch.autograd.grad(program(x).sum(), x)[0])
     assert alive[0] > 1
-    assert alive[1:] == [1, 1], "the caller's own input"
+    assert max(alive[1:]) <= 1, "no more than the caller's own input"
 
 
 def test_what_one_part_computes_for_the_next_is_let_go_of(backend: Empties) -> None:
@@ -144,3 +150,38 @@ def test_another_backend_takes_over_at_the_first_call_even_so(backend: Empties) 
     backend.on_run = fail
     run(x).sum().backward()
     torch.testing.assert_close(x.grad, torch.autograd.grad(program(x).sum(), x)[0])
+
+
+def test_a_program_of_one_part_is_a_call_of_its_executable(backend: Empties, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, verified = (fairlead.compile(program, backend="empties", verify=v) for v in (None, "always"))
+    x = torch.randn(8)
+    runs: list[type[Program]] = []
+    step = Program._run
+
+    def counted(self: Program, *args: Any) -> None:
+        runs.append(type(self))
+        step(self, *args)
+
+    monkeypatch.setattr(Program, "_run", counted)
+    for _ in range(3):
+        torch.testing.assert_close(run(x), program(x))
+        torch.testing.assert_close(verified(x), program(x))
+    assert runs.count(Program) == (1 if backend.steady_strides else 3)
+    assert runs.count(VerifiedProgram) == 3
+
+
+def several(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    return x, (x * y).t(), y.exp()
+
+
+def test_inputs_among_the_outputs_and_strides_stay_what_they_are(backend: Empties) -> None:
+    run = fairlead.compile(several, backend="empties", fallback=())
+    for _ in range(3):
+        x, y = torch.randn(3, 4, requires_grad=True), torch.randn(3, 4)
+        found, wanted = run(x, y), several(x, y)
+        assert found[0] is x
+        for mine, theirs in zip(found, wanted, strict=True):
+            torch.testing.assert_close(mine, theirs)
+            assert mine.stride() == theirs.stride()
+        found[1].sum().backward()
+        torch.testing.assert_close(x.grad, y)

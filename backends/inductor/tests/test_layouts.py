@@ -175,10 +175,12 @@ def test_a_part_of_a_padded_product_is_laid_out_within_whatever_is_said_of_it() 
     assert result.meta["val"].stride() == (16, 8, 1)
 
 
-def test_images_of_a_caller_meet_gradients_with_channels_last() -> None:
+@pytest.mark.parametrize("image_format", [torch.contiguous_format, torch.channels_last])
+def test_images_of_a_caller_meet_gradients_with_channels_last(image_format: torch.memory_format) -> None:
+    """A weight beside an image that lies so ATen itself turns."""
     made = torch.fx.Graph()
     with FakeTensorMode():
-        image, weight = torch.empty(2, 3, 8, 8), torch.empty(4, 3, 3, 3)
+        image, weight = torch.empty(2, 3, 8, 8).to(memory_format=image_format), torch.empty(4, 3, 3, 3)
         gradient = torch.empty(2, 4, 6, 6).to(memory_format=torch.channels_last)
     given = []
     for name, value in (("gradient", gradient), ("image", image), ("weight", weight)):
@@ -190,7 +192,12 @@ def test_images_of_a_caller_meet_gradients_with_channels_last() -> None:
     plain, found = torch.fx.GraphModule({}, copy.deepcopy(made)), []
     channels_last(found.append)(torch.fx.GraphModule({}, made))
     (call,) = found[0].graph.find_nodes(op="call_function", target=torch.ops.aten.convolution_backward.default)
-    assert all(x.meta["val"].is_contiguous(memory_format=torch.channels_last) for x in call.args[:3])
+    is_turned = image_format is torch.contiguous_format
+    assert [x.meta["val"].is_contiguous(memory_format=torch.channels_last) for x in call.args[:3]] == [
+        True,
+        True,
+        is_turned,
+    ]
     tensors = [torch.randn(t.shape) for t in (gradient, image, weight)]
     torch.testing.assert_close(found[0](*tensors)[1], plain(*tensors)[1])
 

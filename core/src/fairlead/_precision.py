@@ -41,6 +41,8 @@ def options_of(backend: Backend[Any], given: Mapping[str, Any] | None, precision
 class PreciseProgram(Program):
     """A program that has torch's kernels compute with a precision, whatever torch is set to for the rest."""
 
+    goes_straight = False
+
     def __init__(self, precision: Precision | None, plan: Plan, *program: Any) -> None:
         super().__init__(plan, *program)
         self._precision = precision

@@ -7,12 +7,12 @@ import operator
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 
 from fairlead import _hook_calls
-from fairlead._results import Outputs, Settled, checked
+from fairlead._results import Outputs, Settled, Straight, checked
 from fairlead._stages import Stage
 from fairlead.backend import Executable, Refittable
 from fairlead.errors import FairleadError
@@ -123,13 +123,27 @@ class Binding:
         self.tail: list[Any] = []
         self.detached: tuple[int, ...] = ()
         self.settled: Settled | None = None
+        self.straight: Straight | None = None
         self.calls = 0
 
     def outputs(self, registers: Sequence[Any]) -> list[Any]:
         """The outputs of the graph, once its steps have run."""
+        outputs = self.layout.outputs
         if self.settled is None and all(step.trusted and step.is_steady for step in self.steps):
-            self.settled = self.layout.outputs.misplaced(registers)
-        return self.layout.outputs(registers, self.settled)
+            self.settled = outputs.misplaced(registers)
+            self.straight = outputs.straight(self.steps[0].start, self.steps[0].stop) if self._is_one_part() else None
+        return outputs(registers, self.settled)
+
+    def unsettle(self) -> None:
+        """Forget what is known of results: another executable gives them from now on."""
+        self.settled = self.straight = None
+
+    def _is_one_part(self) -> bool:
+        """Whether all that is done is to call one executable with the inputs, in their order."""
+        if len(self.steps) != 1:
+            return False
+        (step,) = self.steps
+        return len(self.tail) == step.stop - step.start and step.inputs == tuple(range(step.start))
 
     def note_last_reads(self, count: int) -> None:
         """Take note of which step reads each register last, of what is made and of inputs that nobody else holds.
@@ -176,6 +190,9 @@ class Program:
         self._short_lived = 0
         self._renewals = 0
 
+    goes_straight: ClassVar[bool] = True
+    """Whether a program that is one Part is but a call of its executable."""
+
     def __call__(self, args: list[Any]) -> list[Any]:
         binding = self._current
         if self._watched:
@@ -185,6 +202,8 @@ class Program:
         elif binding is None:
             binding = self._bind(args, ())
         binding.calls += 1
+        if binding.straight is not None and self.goes_straight:
+            return self._straight(binding, binding.straight, args)
         args += binding.tail
         self._run(binding, binding.steps, args)
         outputs = binding.outputs(args)
@@ -232,6 +251,23 @@ class Program:
             registers[step.start : step.stop] = results
             del results  # or it would hold what the next step is to let go of
 
+    def _straight(self, binding: Binding, straight: Straight, args: list[Any]) -> list[Any]:
+        """The outputs of a program that is one Part, past the registers: a step of training has hundreds."""
+        (step,), settled = binding.steps, binding.settled or ()
+        inputs, kept = args if step.last else args.copy(), [args[i] for i in straight.kept]
+        _detach(inputs, binding.detached)
+        try:
+            results = step.executable(inputs)
+        except Exception as error:
+            is_gone = len(args) != step.start
+            registers = [*args, *binding.tail]
+            registers[step.start : step.stop] = self._rescued(binding, step, registers, error, is_gone)
+            return binding.outputs(registers)
+        args.clear()
+        if kept:
+            results = [*results, *kept]
+        return binding.layout.outputs.of_results(results, straight, settled)
+
     def refresh(self) -> None:
         """Forget the weights that were baked in; the next call reads them anew."""
         with self._lock:
@@ -251,7 +287,7 @@ class Program:
     ) -> Sequence[Any]:
         is_over = is_gone or getattr(step.executable, "writes", False)
         step.install(in_clean_thread(lambda: self._rescue(step.part, error, is_over)))
-        binding.settled = None
+        binding.unsettle()
         binding.note_detached()
         _detach(registers, binding.detached)
         inputs = [registers[i] for i in step.inputs]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.utils.dlpack
@@ -66,8 +66,7 @@ class Outputs:
     def __call__(self, registers: Sequence[Any], settled: Settled | None = None) -> list[Any]:
         """The outputs; ``settled`` where it is known which of them have other strides than are wanted."""
         outputs = [registers[i] for i in self._picks]
-        for k, strides in self._fixed.misplaced(outputs) if settled is None else settled:
-            outputs[k] = restride(outputs[k], strides)
+        self._lay_out(outputs, self._fixed.misplaced(outputs) if settled is None else settled)
         if self._evaluated or self._others:
             env = self.environment(registers)
             for k, expressions in self._evaluated:
@@ -78,12 +77,41 @@ class Outputs:
                 outputs[k] = other(env) if callable(other) else other
         return outputs
 
+    def straight(self, start: int, stop: int) -> Straight | None:
+        """How outputs come of results in these registers, and of inputs before them; None where symbols are read."""
+        if self.symbolic or start == stop:
+            return None
+        others = dict(self._others)
+        kept = [pick for k, pick in enumerate(self._picks) if k not in others and pick < start]
+        places = {pick: place for place, pick in enumerate((*range(start, stop), *kept))}
+        picks = tuple(0 if k in others else places[pick] for k, pick in enumerate(self._picks))
+        return Straight(tuple(kept), picks)
+
+    def of_results(self, results: Sequence[Any], straight: Straight, settled: Settled) -> list[Any]:
+        """The outputs of a program that is one Part, out of its results and of the inputs that are kept."""
+        outputs = [results[k] for k in straight.picks]
+        for k, other in self._others:
+            outputs[k] = other
+        self._lay_out(outputs, settled)
+        return outputs
+
+    def _lay_out(self, outputs: list[Any], misplaced: Settled) -> None:
+        for k, strides in misplaced:
+            outputs[k] = restride(outputs[k], strides)
+
     def environment(self, registers: Sequence[Any]) -> dict[str, int]:
         """The values of the symbols in this call."""
         return {
             name: registers[index] if axis is None else registers[index].shape[axis]
             for name, index, axis in self._symbols
         }
+
+
+class Straight(NamedTuple):
+    """The inputs that are outputs, and for each output its place among the results and those inputs."""
+
+    kept: tuple[int, ...]
+    picks: tuple[int, ...]
 
 
 Settled = tuple[tuple[int, tuple[int, ...]], ...]

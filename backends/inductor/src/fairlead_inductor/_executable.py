@@ -22,6 +22,7 @@ from fairlead.errors import CompileError, FairleadError
 from fairlead.interpret import in_clean_thread, to_fx, torch_dtype
 from fairlead.ir import DType, Graph, Node, Role, ScalarType, TensorType, Value, dims
 from fairlead_inductor._exact import exact
+from fairlead_inductor._expected import TRUSTED, Expected, trusting
 from fairlead_inductor._layouts import Layouts, channels_last, laying_out, weighs_more_than_images
 from fairlead_inductor._trees import Aligned, Kept, admit_thread, compiler_on_cuda, records
 from fairlead_inductor._unwrapped import Unwrapped
@@ -64,7 +65,9 @@ class InductorExecutable:
         rounding = _quotients_as_eager() if "cuda" in devices else {}
         cache = {"fx_graph_cache": False} if graph.symbols else {}  # an entry for one size is taken for all sizes
         layouts = {"layout_optimization": False} if weighs_more_than_images(graph) else {}
-        self._config = {**layouts, **list_mode_options(options.mode), **casts, **rounding, **options.config, **cache}
+        trusted = TRUSTED if Expected.is_known(graph) else {}
+        mode = list_mode_options(options.mode)
+        self._config = {**layouts, **mode, **casts, **rounding, **trusted, **options.config, **cache}
         self._on_cuda = "cuda" in devices
         self._is_recorded = records(self._config, devices)
         self._variants: list[_Variant] = []
@@ -73,8 +76,9 @@ class InductorExecutable:
         weights = [i for i, item in enumerate(graph.inputs) if item.role in (Role.parameter, Role.buffer)]
         others = [i for i in _tensors_on_cuda(graph) if i not in weights]
         self._stay = weights if self._is_recorded else [*weights, *others]
-        self._aligned = Aligned(len(graph.inputs), weights, others)
+        self._aligned = Aligned(len(graph.inputs), [*weights, *others])
         self._layouts = Layouts(graph)
+        self._expected = Expected(graph, self._layouts) if trusted else None
         # a recording is made on inputs that lie elsewhere at the next call, unless they are weights
         self._writes = Writes(graph, weights if self._is_recorded else None)
         self.writes = bool(self._writes.places)
@@ -115,6 +119,8 @@ class InductorExecutable:
         if self._on_cuda:
             inner = compiler_on_cuda(self._graph, self._stay)
             inner = inner if self._graph.symbols else channels_last(inner)
+        if self._expected is not None:
+            inner = trusting(inner)
         return laying_out(self._graph, self._writes.places, inner)
 
     def _results(self, inputs: list[Any]) -> Sequence[Any]:
@@ -130,12 +136,21 @@ class InductorExecutable:
                     if not self._variants:
                         self._layouts.meet(inputs)
                     found = in_clean_thread(lambda: self._compiled_or_not(values))
-        self._layouts.fit(inputs, values)
+        self._fit(inputs, values)
         if self._on_cuda:
             self._aligned.see_to(inputs)
         written = self._writes.written(inputs)
         inputs += [values[k] for k in self._sizes]
         return self._writes.with_inputs(found.function(inputs), written)
+
+    def _fit(self, inputs: list[Any], values: Sequence[int]) -> None:
+        """Have the inputs lie as the code takes them; an error where they cannot be what it is for."""
+        expected = self._expected
+        if expected is not None and expected.are(inputs):
+            return
+        self._layouts.fit(inputs, values)
+        if expected is not None and not expected.are(inputs):
+            expected.accept(inputs)
 
     def _variant(self, values: Sequence[int]) -> _Variant | None:
         for variant in self._variants:

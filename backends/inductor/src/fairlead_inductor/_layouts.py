@@ -188,7 +188,7 @@ def channels_last(inner: Callable[..., Any]) -> Callable[..., Any]:
     def compiler(module: torch.fx.GraphModule, *args: Any, **how: Any) -> Any:
         for node in module.graph.find_nodes(op="call_function", target=torch.ops.aten.convolution_backward.default):
             gradient, *others = node.args[:3]
-            if not _has_channels_last(gradient):
+            if not _has_channels_last(gradient) or any(map(_goes_by_channels_last, others)):
                 continue
             with module.graph.inserting_before(node):
                 for place, x in enumerate(others, start=1):
@@ -199,6 +199,11 @@ def channels_last(inner: Callable[..., Any]) -> Callable[..., Any]:
         return inner(module, *args, **how)
 
     return compiler
+
+
+def _goes_by_channels_last(node: Any) -> bool:
+    """Whether ATen takes it for one with channels last: of one that lies either way it does not."""
+    return _has_channels_last(node) and not node.meta["val"].is_contiguous()
 
 
 def _has_channels_last(node: Any) -> bool:

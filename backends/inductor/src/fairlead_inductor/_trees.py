@@ -36,27 +36,27 @@ def records(config: Mapping[str, Any], devices: set[str]) -> bool:
 class Aligned:
     """Inputs of a graph, of which those are copied that lie at odd addresses: code is generated for even ones.
 
-    ``weights`` and ``others``: their places among ``count`` inputs, all of tensors. Addresses are looked at in
-    each call, as weights are exchanged, and others may be views: of weights, which seldom move, by one comparison.
+    ``places``: those of tensors on a device among ``count`` inputs. Addresses are looked at in each call, as weights
+    are exchanged, and others may be views; by one comparison where all are those of the call before, as mostly.
     Torch's own look at them takes an odd one in the first call for what the code was generated for.
     """
 
-    def __init__(self, count: int, weights: Sequence[int], others: Sequence[int]) -> None:
-        self._weights, self._others = list(weights), list(others)
+    def __init__(self, count: int, places: Sequence[int]) -> None:
+        self._places = sorted(places)
         self._seen: list[int | None] = [0] * count
-        """For each weight the address that was looked at last and found good."""
+        """By place the addresses that were found good last; one that is good stays so, whatever comes to lie there."""
 
     def see_to(self, inputs: list[Any]) -> None:
         """Put copies in the place of those from whose addresses kernels cannot read many bytes at once."""
-        addresses = map(torch.Tensor.data_ptr, [inputs[i] for i in self._others])
+        if torch._C._tensors_data_ptrs_at_indices_equal(inputs, self._seen, self._places):
+            return
+        addresses = [inputs[i].data_ptr() for i in self._places]
         if functools.reduce(operator.or_, addresses, 0) % _ALIGNMENT:
-            for i in self._others:
-                _move(inputs, i)
-        if not torch._C._tensors_data_ptrs_at_indices_equal(inputs, self._seen, self._weights):
-            seen = self._seen.copy()
-            for i in self._weights:
-                seen[i] = _move(inputs, i)
-            self._seen = seen
+            addresses = [_move(inputs, i) for i in self._places]
+        seen = self._seen.copy()
+        for place, address in zip(self._places, addresses, strict=True):
+            seen[place] = address
+        self._seen = seen
 
 
 def _move(inputs: list[Any], place: int) -> int:

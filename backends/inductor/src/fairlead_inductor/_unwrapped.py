@@ -14,6 +14,8 @@ import torch
 from torch._guards import TracingContext
 from torch._inductor.output_code import CompiledFxGraph
 
+from fairlead_inductor._launches import shorten_launches
+
 __all__ = ["Unwrapped"]
 
 
@@ -39,12 +41,19 @@ class Unwrapped:
         if len(self._made) != 1 or not isinstance(self._made[0], CompiledFxGraph):
             return lambda inputs: wrapped(*_taken(inputs))
         (made,), outputs = self._made, self._outputs
+        has_run = False
 
         def call(inputs: list[Any]) -> Any:
+            nonlocal has_run
             if torch.is_grad_enabled():
                 with torch.no_grad():
-                    return made(inputs)[:outputs]
-            return made(inputs)[:outputs]
+                    results = made(inputs)
+            else:
+                results = made(inputs)
+            if not has_run:
+                has_run = True
+                shorten_launches(made.current_callable)
+            return results[:outputs]
 
         return call
 

@@ -1,0 +1,102 @@
+"""Inputs are compared with what code was generated for all at once, in place of an assertion for each in the code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from fairlead.ir import Graph, parse_graph
+from fairlead_inductor import InductorOptions, _expected
+from fairlead_inductor._executable import InductorExecutable
+
+_ASSERTION = "assert_size_stride(arg"
+
+
+def graph(size: str = "3", symbol: str = "") -> Graph:
+    return parse_graph(
+        f"""{symbol}graph @g inference {{
+  in %0 parameter "weight" : f32[2, 3]
+  in %1 user "x" : f32[{size}, 2, 3]
+  %2 = aten.mul.Tensor(%0, %1) : f32[{size}, 2, 3]
+  out %2 user
+}}"""
+    )
+
+
+def executable(of: Graph) -> InductorExecutable:
+    return InductorExecutable(of, InductorOptions())
+
+
+def code(made: InductorExecutable) -> str:
+    return "".join(made.readable().values())
+
+
+def test_generated_code_asserts_nothing_that_was_compared_already() -> None:
+    made = executable(graph())
+    weight, x = torch.randn(2, 3), torch.randn(3, 2, 3)
+    for _ in range(2):
+        (found,) = made([weight, x])
+        assert torch.equal(found, weight * x)
+    assert "empty_strided_cpu" in code(made)
+    assert _ASSERTION not in code(made)
+
+
+def test_generated_code_asserts_where_sizes_are_symbols() -> None:
+    made = executable(graph("s0", "symbol s0 in [2, inf] from in1.dim0\n"))
+    (found,) = made([torch.ones(2, 3), torch.ones(5, 2, 3)])
+    assert found.shape == (5, 2, 3)
+    assert _ASSERTION in code(made)
+
+
+def test_generated_code_asserts_where_torch_has_no_guards(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_expected, "_TensorGuards", None)
+    made = executable(graph())
+    (found,) = made([torch.ones(2, 3), torch.ones(3, 2, 3)])
+    assert torch.equal(found, torch.ones(3, 2, 3))
+    assert _ASSERTION in code(made)
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        (torch.ones(2, 2, 3), r"of shape \[2, 2, 3\]"),
+        (torch.ones(3, 2, 3, dtype=torch.float64), "is torch.float64"),
+        (torch.ones(3, 3, 2).transpose(1, 2), r"strides \(6, 1, 2\)"),
+    ],
+)
+def test_other_inputs_than_the_code_is_for_are_an_error(other: Tensor, said: str) -> None:
+    made = executable(graph())
+    weight, x = torch.randn(2, 3), torch.randn(3, 2, 3)
+    made([weight, x])
+    with pytest.raises(ValueError, match=said):
+        made([weight, other])
+    (found,) = made([weight, x])
+    assert torch.equal(found, weight * x)
+
+
+def test_what_is_no_matter_to_the_code_may_change() -> None:
+    made = executable(graph())
+    x = torch.randn(3, 2, 3)
+    for weight in (torch.ones(2, 3), torch.nn.Parameter(torch.ones(2, 3)), torch.ones(2, 3, requires_grad=True)):
+        (found,) = made([weight, x])
+        assert torch.equal(found, x)
+    with torch.inference_mode():
+        (found,) = made([torch.ones(2, 3), x])
+    assert torch.equal(found, x)
+
+
+def test_torchs_own_code_of_the_same_graph_asserts_as_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both are in one cache on disk, which must not take one for the other."""
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    executable(graph())([torch.ones(2, 3), torch.ones(3, 2, 3)])
+    assert not asserting(tmp_path)
+    torch._dynamo.reset()
+    torch.compile(lambda weight, x: weight * x)(torch.ones(2, 3), torch.ones(3, 2, 3))
+    assert asserting(tmp_path)
+
+
+def asserting(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*.py") if _ASSERTION in path.read_text()]
