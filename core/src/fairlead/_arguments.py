@@ -25,6 +25,7 @@ def request_of(
     rng: Rng | None = None,
     precision: Precision | None = None,
     share_weights: bool = False,
+    benchmark: bool = False,
 ) -> Request:
     """The request that the arguments make; all but ``mode`` may also be in ``options``.
 
@@ -44,6 +45,7 @@ def request_of(
     if rest.get("precision") in ("highest", "high", "medium"):
         precision = rest.pop("precision")
     shared = _share_weights(rest.pop("share_weights", share_weights))
+    tried = _benchmark(rest.pop("benchmark", benchmark), fallback, budget)
     by_device = {} if given else _defaults.by_device()
     return Request(
         named,
@@ -55,6 +57,7 @@ def request_of(
         drawn,
         _precision(precision),
         shared,
+        tried,
     )
 
 
@@ -109,6 +112,18 @@ def _share_weights(value: object) -> bool:
     if isinstance(value, bool):
         return value
     raise _argument(f"share_weights is {value!r}", "pass True where no backend may hold weights of its own, or False")
+
+
+def _benchmark(value: object, fallback: tuple[str, ...], budget: int | float | None) -> bool:
+    if not isinstance(value, bool):
+        raise _argument(f"benchmark is {value!r}", "pass True to run each graph on the quickest backend, or False")
+    if value and not fallback:
+        raise _argument("benchmark has no other backend to compare with", 'name some: fallback=("inductor", "eager")')
+    if value and budget is not None:
+        raise _argument(
+            f"benchmark may leave a whole graph to another backend, and max_fallback is {budget!r}", "pass one of them"
+        )
+    return value
 
 
 def _with_mode(name: str, mode: str | None, options: dict[str, Any]) -> dict[str, Any]:

@@ -11,8 +11,9 @@ import msgspec
 import torch
 
 from fairlead import _debug, _failures, _hook_calls, _settings, hooks
+from fairlead._benchmark import BenchmarkedProgram, Choice, Trials
 from fairlead._precision import PreciseProgram, options_of
-from fairlead._program import Plan, Program
+from fairlead._program import Plan, Program, Runnable
 from fairlead._registry import registry
 from fairlead._stages import Stage
 from fairlead._verified import Subject, VerifiedProgram, Verify
@@ -52,6 +53,7 @@ class Request(msgspec.Struct, frozen=True):
     which calls are compared with torch; None is none of them. ``rng``: ``"eager"`` has torch draw all random numbers;
     None leaves them to backends that draw themselves. ``precision``: the least that is accepted of float32; None
     is what backends do by default, and what torch is set to. ``share_weights``: no backend is offered weights to hold.
+    ``benchmark``: the backend and those of ``fallback`` are tried on the first calls of each graph.
     """
 
     backend: str
@@ -63,6 +65,7 @@ class Request(msgspec.Struct, frozen=True):
     rng: Rng | None = None
     precision: Precision | None = None
     share_weights: bool = False
+    benchmark: bool = False
 
     def on(self, graph: Graph) -> Request:
         """The request for a graph. Where its tensors are on several devices, that beside the CPU decides."""
@@ -98,11 +101,12 @@ class Session:
     def __init__(self, request: Request) -> None:
         self.request = request
         self._records: list[_Record] = []
-        self._programs: list[Program] = []
+        self._programs: list[Runnable] = []
         self._targets: dict[str, tuple[Backend[Any], Options]] = {}
         self._transforms: set[str] = set()
         self.is_frozen = False
         self.recompilations: list[Recompilation] = []
+        self._trials = Trials(lambda: not self.is_frozen)
 
     @property
     def placement(self) -> Placement:
@@ -143,7 +147,7 @@ class Session:
                 next="call refresh() of what freeze() gave after weights change, or warm up more before freezing",
             )
 
-    def build(self, captured: Captured) -> Program:
+    def build(self, captured: Captured) -> Runnable:
         """A program for a captured graph. Raises where the placement is not what the caller demands."""
         self.permit()
         request = self.request.on(captured.graph)
@@ -151,10 +155,32 @@ class Session:
             backend: Backend[Any] = registry.ready(request.backend)
             self._targets[request.backend] = backend, options_of(backend, request.options, request.precision)
         build = _Build(request, *self._targets[request.backend], captured, len(self._records), self.permit)
-        program = build.program()
+        program: Runnable = build.program()
+        if request.benchmark and build.record.graph.native and not _settings.strict():
+            program = self._benchmarked(build, program)
         self._records.append(build.record)
         self._programs.append(program)
         return program
+
+    def _benchmarked(self, asked: _Build, program: Runnable) -> Runnable:
+        """The program, in turns with those of the cascade, until it is known which is quickest."""
+        request, index = asked.request, len(self._records)
+        builds, programs = {request.backend: asked}, {request.backend: program}
+        for place, name in enumerate(request.fallback):
+            backend = _optional(name)
+            if backend is not None and name not in builds:
+                after = request.fallback[place + 1 :]
+                alone = msgspec.structs.replace(request, backend=name, options={}, fallback=after)
+                options = options_of(backend, None, request.precision)
+                builds[name] = _Build(alone, backend, options, asked.captured, index, self.permit)
+                programs[name] = builds[name].program()
+
+        def settled(choice: Choice) -> None:
+            if choice.backend != request.backend:
+                self._records[index] = builds[choice.backend].record
+                self._records[index].graph = asked.left_to(choice)
+
+        return BenchmarkedProgram(asked.graph, programs, self._trials, settled) if len(programs) > 1 else program
 
     def ran_in_torch(self, name: str, kind: Kind, ops: Sequence[str], reason: str) -> None:
         """Take note of a graph that could not be captured and that torch runs as it is; raises over budget."""
@@ -214,6 +240,17 @@ class _Build:
             return Program(*program) if precision is None else PreciseProgram(precision, *program)
         subject = Subject(self._named, self._target(self.backend.name), verify, self._ran_on)
         return VerifiedProgram(subject, precision, *program)
+
+    def left_to(self, choice: Choice) -> GraphPlacement:
+        """The placement of the graph where another backend was quicker."""
+        reason, mine = choice.reason(self.backend.name), self.record.graph
+        nodes = tuple(
+            msgspec.structs.replace(n, backend=choice.backend, why=Why.declined, reason=reason)
+            if n.why is Why.native
+            else n
+            for n in mine.nodes
+        )
+        return msgspec.structs.replace(mine, nodes=nodes)
 
     def _ran_on(self, part: Part) -> _failures.Target:
         return self._target(self.record.parts[part.graph.name].backend)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from torch import is_grad_enabled
 
 from fairlead._capture import Arrangement, InputSource
-from fairlead._program import Program
+from fairlead._program import Runnable
 
 
 class Piece(NamedTuple):
@@ -22,7 +22,7 @@ class Piece(NamedTuple):
 
     function: Callable[..., Any]
     sources: Sequence[InputSource]
-    program: Program | None
+    program: Runnable | None
     fit: Arrangement | None
 
     def past_autograd(self) -> Callable[..., list[Any]] | None:

@@ -7,7 +7,7 @@ import operator
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import torch
 
@@ -160,6 +160,16 @@ class Binding:
         """Take note of the inputs that have to be detached, for an executable that reads them."""
         read = {i for step in self.steps if step.detaches for i in step.inputs}
         self.detached = tuple(sorted(read & self.layout.given_tensors))
+
+
+class Runnable(Protocol):
+    """What runs a captured graph: a `Program`, or what chooses between several."""
+
+    def __call__(self, args: list[Any]) -> list[Any]: ...
+
+    def bound(self, args: Sequence[Any], places: Sequence[int]) -> Callable[[Sequence[Any]], list[Any]]: ...
+
+    def refresh(self) -> None: ...
 
 
 class Program:

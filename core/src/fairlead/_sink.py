@@ -10,7 +10,7 @@ import torch
 
 from fairlead._capture import Arrangement, Captured
 from fairlead._compile import Session
-from fairlead._program import Program
+from fairlead._program import Runnable
 from fairlead.errors import FairleadError
 from fairlead.ir import Kind
 
@@ -24,7 +24,7 @@ class SessionSink:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self.program: Program | None = None
+        self.program: Runnable | None = None
         self.fit: Arrangement | None = None
 
     def graph(self, captured: Captured) -> Callable[[list[Any]], Any]:

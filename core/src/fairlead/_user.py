@@ -50,6 +50,7 @@ def compile(
     rng: Rng | None = ...,
     precision: Precision | None = ...,
     share_weights: bool = ...,
+    benchmark: bool = ...,
 ) -> F: ...
 
 
@@ -70,6 +71,7 @@ def compile(
     rng: Rng | None = ...,
     precision: Precision | None = ...,
     share_weights: bool = ...,
+    benchmark: bool = ...,
 ) -> Callable[[F], F]: ...
 
 
@@ -89,6 +91,7 @@ def compile(
     rng: Rng | None = None,
     precision: Precision | None = None,
     share_weights: bool = False,
+    benchmark: bool = False,
 ) -> Any:
     """Compile a module, a function or a program of ``torch.export`` with a backend by name; a call or a decorator.
 
@@ -106,7 +109,9 @@ def compile(
     ``precision``: the least that is accepted of float32, with one meaning on every backend, which
     `fairlead.backend.Precision` has; left out, backends compute in float32 and torch's kernels as torch is set.
     ``share_weights``: backends read weights at each call where torch has them, instead of holding them packed for their
-    kernels, which is faster and takes their memory again.
+    kernels, which is faster and takes their memory again. ``benchmark``: the first calls of each graph are made by the
+    backend and by those of ``fallback`` in turns, 7 each, and the quickest runs it from then on, the backend itself
+    unless another is by 5 % quicker; the report has the times. Results differ by rounding meanwhile.
 
     The result has an attribute ``fairlead``, a `fairlead.Handle`: ``placement`` says which node went where and why, and
     ``refresh()`` reads weights anew that were changed behind autograd's back (``p.data.copy_(...)``). A deep copy of a
@@ -137,10 +142,12 @@ def compile(
             rng=rng,
             precision=precision,
             share_weights=share_weights,
+            benchmark=benchmark,
         )
     if isinstance(model, torch.export.ExportedProgram):
         model = model.module()
-    request = request_of(backend, mode, options or {}, fallback, max_fallback, verify, rng, precision, share_weights)
+    accepted = verify, rng, precision, share_weights, benchmark
+    request = request_of(backend, mode, options or {}, fallback, max_fallback, *accepted)
     target = DynamoBackend(request)
     target.session.check()
     if disable or _settings.disabled():

@@ -66,7 +66,7 @@ def dynamo_backend(name: str | None = None) -> Callable[..., Any]:
     """A function to pass to ``torch.compile(backend=...)``.
 
     ``options`` may name ``backend``, and hold the arguments of `fairlead.compile` that torch does not have: fallback,
-    max_fallback, verify, rng, precision and share_weights.
+    max_fallback, verify, rng, precision, share_weights and benchmark.
 
     Every graph that it is called with by one ``torch.compile`` belongs to one program only as far as torch tells them
     apart: use `fairlead.compile` where you need the placement report.
