@@ -228,6 +228,41 @@ def test_a_frozen_program_tries_nothing(backends: tuple[Timed, Timed]) -> None:
     assert second.runs
 
 
+def only_sines(node: Node) -> Support:
+    return Support.yes() if "sin" in node.op else Support.no("no sine")
+
+
+def longer(x: Tensor) -> Tensor:
+    return x.sin().cos().exp().tanh().abs().neg()
+
+
+def test_what_the_quicker_backend_leaves_to_others_is_told_as_well(backends: tuple[Timed, Timed]) -> None:
+    first, second = backends
+    third = Timed("third", first.clock)
+    registry.register(third)
+    second.supports = only_sines  # type: ignore[method-assign]
+    first.seconds, second.seconds = (lambda graph, inputs: 0.1), (lambda graph, inputs: 0.001)
+    third.seconds = lambda graph, inputs: 0.01 * len(graph.nodes)
+    torch._dynamo.reset()
+    run = fairlead.compile(longer, backend="first", fallback=("second", "third"), benchmark=True)
+    for _ in range(3 * (WARM + ROUNDS) + 1):
+        x = torch.randn(4)
+        torch.testing.assert_close(run(x), longer(x))
+    registry.unregister("third")
+    told = {d.op: (d.backend, d.reason) for d in run.fairlead.placement.declines}
+    assert told["aten.sin.default"] == ("second", "slower than second here: 100 ms a call beside 51")
+    assert told["aten.exp.default"] == ("third", "no sine")
+
+
+def test_a_backend_that_cannot_have_the_graph_is_not_tried(backends: tuple[Timed, Timed]) -> None:
+    """Nobody in the cascade takes what it declines."""
+    first, second = backends
+    second.supports = only_sines  # type: ignore[method-assign]
+    run = compiled(program)
+    call(run, TRIED)
+    assert (len(first.runs), second.runs) == (TRIED, [])
+
+
 def test_other_threads_do_not_wait_for_a_trial(backends: tuple[Timed, Timed]) -> None:
     first, second = backends
     inside, go_on = threading.Event(), threading.Event()

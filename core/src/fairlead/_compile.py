@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence, Set
@@ -19,7 +20,14 @@ from fairlead._stages import Stage
 from fairlead._verified import Subject, VerifiedProgram, Verify
 from fairlead._worth import taking_turns
 from fairlead.backend import Backend, Executable, Options, Precision, Selective, Support
-from fairlead.errors import CompileError, FairleadError, NotCompiledError, PluginError, RegistryError
+from fairlead.errors import (
+    CompileError,
+    FairleadError,
+    NotCompiledError,
+    PlacementError,
+    PluginError,
+    RegistryError,
+)
 from fairlead.explanation import Recompilation
 from fairlead.ir import Graph, Kind, Node, Role, TensorType, Value, verify
 from fairlead.partition import DRAWS, Assignment, Part, assign, split, verdict
@@ -173,12 +181,12 @@ class Session:
                 alone = msgspec.structs.replace(request, backend=name, options={}, fallback=after)
                 options = options_of(backend, None, request.precision)
                 builds[name] = _Build(alone, backend, options, asked.captured, index, self.permit)
-                programs[name] = builds[name].program()
+                with contextlib.suppress(PlacementError):  # nobody after it takes what it declines
+                    programs[name] = builds[name].program()
 
         def settled(choice: Choice) -> None:
             if choice.backend != request.backend:
-                self._records[index] = builds[choice.backend].record
-                self._records[index].graph = asked.left_to(choice)
+                self._records[index] = builds[choice.backend].takes_from(request.backend, choice)
 
         return BenchmarkedProgram(asked.graph, programs, self._trials, settled) if len(programs) > 1 else program
 
@@ -241,16 +249,15 @@ class _Build:
         subject = Subject(self._named, self._target(self.backend.name), verify, self._ran_on)
         return VerifiedProgram(subject, precision, *program)
 
-    def left_to(self, choice: Choice) -> GraphPlacement:
-        """The placement of the graph where another backend was quicker."""
-        reason, mine = choice.reason(self.backend.name), self.record.graph
+    def takes_from(self, asked: str, choice: Choice) -> _Record:
+        """The record of the graph as it runs here, because the backend that was asked for is slower."""
+        mine, reason = self.record.graph, choice.reason(asked)
         nodes = tuple(
-            msgspec.structs.replace(n, backend=choice.backend, why=Why.declined, reason=reason)
-            if n.why is Why.native
-            else n
+            msgspec.structs.replace(n, why=Why.declined, reason=reason) if n.why is Why.native else n
             for n in mine.nodes
         )
-        return msgspec.structs.replace(mine, nodes=nodes)
+        self.record.graph = msgspec.structs.replace(mine, backend=asked, nodes=nodes)
+        return self.record
 
     def _ran_on(self, part: Part) -> _failures.Target:
         return self._target(self.record.parts[part.graph.name].backend)
