@@ -44,7 +44,11 @@ def request_of(
     drawn = _rng(rest.pop("rng", rng))
     if rest.get("precision") in ("highest", "high", "medium"):
         precision = rest.pop("precision")
-    shared = _share_weights(rest.pop("share_weights", share_weights))
+    shared = _flag(
+        "share_weights",
+        rest.pop("share_weights", share_weights),
+        "pass True where no backend may hold weights of its own, or False",
+    )
     tried = _benchmark(rest.pop("benchmark", benchmark), fallback, budget)
     by_device = {} if given else _defaults.by_device()
     return Request(
@@ -108,22 +112,21 @@ def _precision(value: object) -> Precision | None:
     raise _argument(f"precision is {value!r}", 'pass "highest", "high" or "medium", or leave it out')
 
 
-def _share_weights(value: object) -> bool:
+def _flag(name: str, value: object, advice: str) -> bool:
     if isinstance(value, bool):
         return value
-    raise _argument(f"share_weights is {value!r}", "pass True where no backend may hold weights of its own, or False")
+    raise _argument(f"{name} is {value!r}", advice)
 
 
 def _benchmark(value: object, fallback: tuple[str, ...], budget: int | float | None) -> bool:
-    if not isinstance(value, bool):
-        raise _argument(f"benchmark is {value!r}", "pass True to run each graph on the quickest backend, or False")
-    if value and not fallback:
+    tries = _flag("benchmark", value, "pass True to run each graph on the quickest backend, or False")
+    if tries and not fallback:
         raise _argument("benchmark has no other backend to compare with", 'name some: fallback=("inductor", "eager")')
-    if value and budget is not None:
+    if tries and budget is not None:
         raise _argument(
             f"benchmark may leave a whole graph to another backend, and max_fallback is {budget!r}", "pass one of them"
         )
-    return value
+    return tries
 
 
 def _with_mode(name: str, mode: str | None, options: dict[str, Any]) -> dict[str, Any]:

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import torch
 
 from fairlead._messages import cause
+from fairlead._precision import devices_of
 from fairlead._program import Runnable
-from fairlead.ir import Graph, Role, TensorType
+from fairlead.ir import Graph, Role
 from fairlead.passes import communicates, work
 
 __all__ = ["BenchmarkedProgram", "Choice", "Trials"]
@@ -92,7 +93,7 @@ class BenchmarkedProgram:
         self._names = tuple(programs)
         self._trials = trials
         self._settled = settled
-        self._devices = _cuda_devices(graph)
+        self._devices = sorted(d for d in devices_of(graph) if d.startswith("cuda"))
         self._is_repeatable = not _has_effects(graph)
         self._lock = threading.Lock()
         self._calls = 0
@@ -185,9 +186,3 @@ class BenchmarkedProgram:
 def _has_effects(graph: Graph) -> bool:
     """Whether a call that failed may have done something that must not be done again."""
     return any(o.role is Role.mutation for o in graph.outputs) or any(map(communicates, graph.nodes))
-
-
-def _cuda_devices(graph: Graph) -> tuple[str, ...]:
-    values = [*(i.value for i in graph.inputs), *(r for n in graph.nodes for r in n.results if r is not None)]
-    devices = {v.type.device for v in values if isinstance(v.type, TensorType)}
-    return tuple(sorted(d for d in devices if d.startswith("cuda")))

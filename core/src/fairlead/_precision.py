@@ -13,9 +13,9 @@ from fairlead import _options
 from fairlead._program import Binding, Plan, Program, Step
 from fairlead.backend import Backend, Options, Precision, Relaxable
 from fairlead.errors import ArgumentError
-from fairlead.ir import Graph, TensorType, Value
+from fairlead.ir import Graph, TensorType
 
-__all__ = ["PreciseProgram", "accepted_by_torch", "options_of", "set_to"]
+__all__ = ["PreciseProgram", "accepted_by_torch", "devices_of", "options_of", "set_to"]
 
 
 def options_of(backend: Backend[Any], given: Mapping[str, Any] | None, precision: Precision | None) -> Options:
@@ -46,7 +46,7 @@ class PreciseProgram(Program):
     def __init__(self, precision: Precision | None, plan: Plan, *program: Any) -> None:
         super().__init__(plan, *program)
         self._precision = precision
-        self._on_cuda = any(map(_is_on_cuda, _values(plan.graph)))
+        self._on_cuda = _is_on_cuda(plan.graph)
 
     def _run(self, binding: Binding, steps: Sequence[Step], registers: list[Any]) -> None:
         with set_to(self._precision, self._on_cuda):
@@ -63,20 +63,21 @@ def accepted_by_torch(graph: Graph) -> Precision:
         setting = _Setting.now()
     except ArgumentError:
         return "high"
-    on_cuda = any(map(_is_on_cuda, _values(graph)))
+    on_cuda = _is_on_cuda(graph)
     convolves = any(n.op.startswith("aten.convolution") for n in graph.walk())
     if setting.products == "highest":
         return "high" if on_cuda and convolves and setting.tf32_convolutions else "highest"
     return "high" if setting.products == "high" else "medium"
 
 
-def _values(graph: Graph) -> Iterator[Value]:
-    yield from (item.value for item in graph.inputs)
-    yield from (r for n in graph.nodes for r in n.results if r is not None)
+def devices_of(graph: Graph) -> set[str]:
+    """The devices of the graph's tensors."""
+    values = (*(i.value for i in graph.inputs), *(r for n in graph.nodes for r in n.results if r is not None))
+    return {v.type.device for v in values if isinstance(v.type, TensorType)}
 
 
-def _is_on_cuda(value: Value) -> bool:
-    return isinstance(value.type, TensorType) and value.type.device.startswith("cuda")
+def _is_on_cuda(graph: Graph) -> bool:
+    return any(device.startswith("cuda") for device in devices_of(graph))
 
 
 class _Setting(NamedTuple):

@@ -180,6 +180,9 @@ class Program:
     the next call. Safe to call from several threads.
     """
 
+    goes_straight: ClassVar[bool] = True
+    """Whether a program that is one Part is but a call of its executable."""
+
     def __init__(
         self,
         plan: Plan,
@@ -199,9 +202,6 @@ class Program:
         self._bindings: dict[tuple[int, ...], Binding] = {}
         self._short_lived = 0
         self._renewals = 0
-
-    goes_straight: ClassVar[bool] = True
-    """Whether a program that is one Part is but a call of its executable."""
 
     def __call__(self, args: list[Any]) -> list[Any]:
         binding = self._current

@@ -146,8 +146,9 @@ def compile(
         )
     if isinstance(model, torch.export.ExportedProgram):
         model = model.module()
-    accepted = verify, rng, precision, share_weights, benchmark
-    request = request_of(backend, mode, options or {}, fallback, max_fallback, *accepted)
+    request = request_of(
+        backend, mode, options or {}, fallback, max_fallback, verify, rng, precision, share_weights, benchmark
+    )
     target = DynamoBackend(request)
     target.session.check()
     if disable or _settings.disabled():

@@ -13,11 +13,11 @@ import torch
 from fairlead._accuracy import Reference, floor_of
 from fairlead._failures import Target, graph_accuracy_error, part_accuracy_error
 from fairlead._messages import cause
-from fairlead._precision import PreciseProgram, accepted_by_torch
+from fairlead._precision import PreciseProgram, accepted_by_torch, devices_of
 from fairlead._program import Binding, Step
 from fairlead.backend import Precision
 from fairlead.interpret import in_clean_thread
-from fairlead.ir import Graph, Role, TensorType
+from fairlead.ir import Graph, Role
 from fairlead.partition import DRAWS, Part
 from fairlead.passes import communicates, draws
 
@@ -146,9 +146,7 @@ def _draws(part: Part) -> bool:
 
 def _generators(graph: Graph) -> tuple[torch.device, ...]:
     """The devices of the graph's tensors, each of which has a generator; the CPU's first."""
-    values = [i.value for i in graph.inputs] + [r for n in graph.nodes for r in n.results if r is not None]
-    found = {v.type.device for v in values if isinstance(v.type, TensorType)}
-    return tuple(map(torch.device, sorted({"cpu", *found}, key=lambda name: (name != "cpu", name))))
+    return tuple(map(torch.device, sorted({"cpu", *devices_of(graph)}, key=lambda name: (name != "cpu", name))))
 
 
 def _states(devices: Sequence[torch.device]) -> list[torch.Tensor]:

@@ -1,6 +1,6 @@
 """Kernels of Triton launched without what Inductor looks at before each launch until it knows which of them to launch.
 
-From 2.13 on torch does this itself; before, a step of training waits a millisecond for it, hundreds of kernels long.
+From 2.13 on torch does this itself; before, a step of training waits for it hundreds of times.
 """
 
 from __future__ import annotations
