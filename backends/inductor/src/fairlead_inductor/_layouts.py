@@ -17,6 +17,7 @@ from torch.utils import _pytree as pytree
 
 from fairlead.interpret import overlaps, restride
 from fairlead.ir import Graph, Kind, Output, Role, TensorType, Value, dims, row_major
+from fairlead_inductor._columns import call, join_columns
 
 __all__ = ["Layouts", "channels_last", "laying_out", "weighs_more_than_images"]
 
@@ -100,10 +101,11 @@ def laying_out(graph: Graph, written: Collection[int], inner: Callable[..., Any]
     def compiler(module: torch.fx.GraphModule, *args: Any, **how: Any) -> Any:
         output = module.graph.output_node()
         output.meta[_SEEN] = [k for k in output.meta.get(_SEEN, ()) if k not in images]
-        results: Sequence[Any] = output.args[0]  # type: ignore[assignment]
         with module.graph.inserting_before(output):
-            laid_out = [_row_major(x, not graph.symbols) if k in seen else x for k, x in enumerate(results)]
-        output.args = (tuple(laid_out),)
+            for k in seen:
+                results: list[Any] = list(output.args[0])  # type: ignore[arg-type]
+                results[k] = _row_major(results[k], not graph.symbols)
+                output.args = (tuple(results),)
         module.recompile()
         return inner(module, *args, **how)
 
@@ -124,12 +126,14 @@ def _is_laid_out(output: Output, graph: Graph) -> bool:
 
 def _row_major(node: torch.fx.Node, is_static: bool) -> torch.fx.Node:
     """The value with the strides of its shape, for dimensions of one as well, to which torch leaves any."""
+    if is_static:
+        node = _with_joined_columns(node)
     found = _as_computed(node)
     if not found.is_contiguous():
-        return _call(torch.ops.aten.clone.default, node, memory_format=torch.contiguous_format)
+        return call(torch.ops.aten.clone.default, node, memory_format=torch.contiguous_format)
     if is_static and found.stride() != row_major(found.shape):
-        flat = _call(torch.ops.aten.view.default, node, [n for n in found.shape if n != 1])
-        return _call(torch.ops.aten.view.default, flat, list(found.shape))
+        flat = call(torch.ops.aten.view.default, node, [n for n in found.shape if n != 1])
+        return call(torch.ops.aten.view.default, flat, list(found.shape))
     return node
 
 
@@ -149,18 +153,22 @@ def _as_computed(node: torch.fx.Node) -> torch.Tensor:
     return known
 
 
+def _with_joined_columns(node: torch.fx.Node) -> torch.fx.Node:
+    """The node, where it is a view of a part of a padded product, as one of columns that lie together."""
+    if node.target is torch.ops.aten.slice.Tensor:
+        return join_columns(node)
+    of = node.args[0] if _is_view(node) else None
+    if isinstance(of, torch.fx.Node):
+        _with_joined_columns(of)
+    return node
+
+
 def _is_view(node: torch.fx.Node) -> bool:
     """Whether the node is a view of one tensor by sizes that are numbers."""
     op = node.target
     if not isinstance(op, torch._ops.OpOverload) or not (op.is_view or op is torch.ops.aten._unsafe_view.default):
         return False
     return not any(isinstance(a, torch.fx.Node) for a in pytree.tree_leaves((node.args[1:], node.kwargs)))
-
-
-def _call(op: Any, node: torch.fx.Node, *args: Any, **how: Any) -> torch.fx.Node:
-    called = node.graph.call_function(op, (node, *args), how)
-    called.meta["val"] = op(node.meta["val"], *args, **how)
-    return called
 
 
 def weighs_more_than_images(graph: Graph) -> bool:
@@ -193,7 +201,7 @@ def channels_last(inner: Callable[..., Any]) -> Callable[..., Any]:
             with module.graph.inserting_before(node):
                 for place, x in enumerate(others, start=1):
                     if not _has_channels_last(x):
-                        turned = _call(torch.ops.aten.clone.default, x, memory_format=torch.channels_last)
+                        turned = call(torch.ops.aten.clone.default, x, memory_format=torch.channels_last)
                         node.update_arg(place, turned)
         module.recompile()
         return inner(module, *args, **how)

@@ -1,0 +1,99 @@
+"""Rows of a padded product are put together out of two products."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch._inductor.fx_passes import pad_mm
+
+import fairlead
+from fairlead_inductor import _executable
+
+
+@pytest.fixture
+def ops(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the graphs that Inductor is given consist of, where it pads products as it does on CUDA."""
+    for name in ("check_device", "has_triton", "_should_pad"):
+        monkeypatch.setattr(pad_mm, name, lambda *args, **how: True)
+    torch._dynamo.reset()
+    found: list[str] = []
+    laying_out = _executable.laying_out
+
+    def spied(graph: Any, written: Any, inner: Callable[..., Any]) -> Callable[..., Any]:
+        def compiler(module: torch.fx.GraphModule, *args: Any, **how: Any) -> Any:
+            found.extend(str(n.target) for n in module.graph.nodes if n.op == "call_function")
+            return inner(module, *args, **how)
+
+        return laying_out(graph, written, compiler)
+
+    monkeypatch.setattr(_executable, "laying_out", spied)
+    return found
+
+
+@pytest.mark.parametrize("width", [257, 263, 9])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_results_of_odd_width_are_computed_without_a_copy_of_the_weight(
+    ops: list[str], width: int, dtype: torch.dtype
+) -> None:
+    torch.manual_seed(0)
+    head = nn.Linear(64, width, bias=False).to(dtype)
+    x = torch.randn(2, 8, 64, dtype=dtype)
+    with torch.no_grad():
+        result = fairlead.compile(head, backend="inductor", fallback=())(x)
+        torch.testing.assert_close(result, head(x))
+    assert result.is_contiguous()
+    assert [op for op in ops if op == "aten.mm.default"] == ["aten.mm.default"] * 2
+    assert "aten.slice_scatter.default" in ops
+
+
+def test_both_results_that_are_one_part_of_a_product_are_put_together(ops: list[str]) -> None:
+    weight = torch.randn(64, 13)
+
+    def twice(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        product = x @ weight
+        return product, product.view(2, 4, 13), product.exp()
+
+    x = torch.randn(8, 64)
+    found = fairlead.compile(twice, backend="inductor", fallback=())(x)
+    for mine, eagers in zip(found, twice(x), strict=True):
+        torch.testing.assert_close(mine, eagers, rtol=1e-5, atol=1e-4)
+        assert mine.is_contiguous()
+    assert ops.count("aten.mm.default") == 2
+
+
+def test_a_product_of_fewer_columns_than_are_padded_to_is_copied(ops: list[str]) -> None:
+    head = nn.Linear(64, 3, bias=False)
+    x = torch.randn(8, 64)
+    with torch.no_grad():
+        result = fairlead.compile(head, backend="inductor", fallback=())(x)
+        torch.testing.assert_close(result, head(x), rtol=1e-5, atol=1e-5)
+    assert result.is_contiguous()
+    assert ops.count("aten.mm.default") == 1
+
+
+def test_a_product_padded_along_what_is_summed_too_is_copied(ops: list[str]) -> None:
+    head = nn.Linear(13, 13, bias=False)
+    x = torch.randn(8, 13)
+    with torch.no_grad():
+        result = fairlead.compile(head, backend="inductor", fallback=())(x)
+        torch.testing.assert_close(result, head(x), rtol=1e-5, atol=1e-5)
+    assert result.is_contiguous()
+    assert ops.count("aten.mm.default") == 1
+
+
+def test_a_step_of_training_has_eagers_gradients(ops: list[str]) -> None:
+    torch.manual_seed(0)
+    head, twin = (nn.Linear(64, 13, bias=False) for _ in range(2))
+    twin.load_state_dict(head.state_dict())
+    x, right = torch.randn(8, 64), torch.arange(8)
+    compiled = fairlead.compile(head, backend="inductor", fallback=())
+    for run in (compiled, twin):
+        nn.functional.cross_entropy(run(x), right).backward()
+    assert head.weight.grad is not None
+    assert twin.weight.grad is not None
+    torch.testing.assert_close(head.weight.grad, twin.weight.grad, rtol=1e-5, atol=1e-5)
+    assert "aten.slice_scatter.default" in ops
