@@ -14,18 +14,42 @@ def same_addresses(tensors: list[Any], addresses: list[int], places: list[int]) 
     return all(tensors[i].data_ptr() == addresses[i] for i in places)
 
 
-def test_inputs_at_odd_addresses_are_copied_at_each_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Builds of torch without CUDA do not have the comparison."""
+@pytest.fixture
+def aligned(monkeypatch: pytest.MonkeyPatch) -> Aligned:
+    """Of the first and third of three inputs. Builds of torch without CUDA do not have the comparison."""
     monkeypatch.setattr(torch._C, "_tensors_data_ptrs_at_indices_equal", same_addresses, raising=False)
-    aligned, memory = Aligned(3, [0, 2]), torch.arange(64, dtype=torch.int8)
-    start = -memory.data_ptr() % 16
-    even, odd = memory[start : start + 16], memory[start + 1 : start + 17]
+    return Aligned(3, [0, 2])
+
+
+@pytest.fixture
+def memory() -> torch.Tensor:
+    """Bytes, the first of which is at an even address."""
+    found = torch.arange(64, dtype=torch.int8)
+    return found[-found.data_ptr() % 16 :]
+
+
+def test_inputs_at_odd_addresses_are_copied_at_each_call(aligned: Aligned, memory: torch.Tensor) -> None:
+    even, odd = memory[:16], memory[1:17]
     for _ in range(2):
         inputs: list[Any] = [even, 5, odd]
         aligned.see_to(inputs)
         assert inputs[0] is even
         assert inputs[2] is not odd
         assert torch.equal(inputs[2], odd)
+        assert not aligned.have_stayed([even, 5, odd])
         inputs = [even, 5, even]
         aligned.see_to(inputs)
         assert inputs[2] is even
+
+
+def test_those_have_stayed_that_lie_where_the_last_ones_lay_that_were_kept(
+    aligned: Aligned, memory: torch.Tensor
+) -> None:
+    here, there = memory[:16], memory[16:32]
+    assert not aligned.have_stayed([here, 5, there])
+    aligned.see_to([here, 5, there])
+    assert aligned.have_stayed([here, 7, there])
+    assert not aligned.have_stayed([here, 5, here])
+    aligned.see_to([here, 5, here], keep=False)
+    assert aligned.have_stayed([here, 5, there])
+    assert not aligned.have_stayed([here, 5, here])

@@ -126,6 +126,52 @@ def test_weights_may_move_to_odd_addresses(module: Any, mode: str) -> None:
             torch.testing.assert_close(compiled(x), module(x), rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.parametrize("mode", ["default", "reduce-overhead"])
+def test_a_weight_may_be_turned_over_where_it_is(mode: str) -> None:
+    torch._dynamo.reset()
+    layer = nn.Linear(16, 16).cuda()
+    compiled = fairlead.compile(layer, backend="inductor", mode=mode, fallback=())
+    x = torch.randn(8, 16, device="cuda")
+    with torch.no_grad():
+        for _ in range(2):
+            for _ in range(4):
+                torch.testing.assert_close(compiled(x), layer(x), rtol=1e-3, atol=1e-3)
+            layer.weight.data = layer.weight.data.t()
+
+
+def test_what_a_hook_gives_back_turned_over_is_read_as_it_lies() -> None:
+    torch._dynamo.reset()
+    layers = nn.Sequential(nn.Linear(16, 16), nn.Tanh(), nn.Linear(16, 16)).cuda()
+    twin = copy.deepcopy(layers)
+    compiled = recorded(layers)
+
+    def turned(x: torch.Tensor) -> torch.Tensor:
+        return x.t().contiguous().t() if x.dim() == 2 else x
+
+    for step in range(8):
+        x = torch.randn(8, 16, device="cuda")
+        hooks = torch.autograd.graph.saved_tensors_hooks(lambda x: x, turned if step % 2 else lambda x: x)
+        with hooks:
+            compiled(x).square().sum().backward()
+        twin(x).square().sum().backward()
+        for mine, theirs in zip(layers.parameters(), twin.parameters(), strict=True):
+            torch.testing.assert_close(mine.grad, theirs.grad, rtol=1e-3, atol=1e-3)
+        layers.zero_grad()
+        twin.zero_grad()
+
+
+@pytest.mark.parametrize("width", [50257, 1001])
+def test_rows_of_odd_width_are_eagers(width: int) -> None:
+    torch._dynamo.reset()
+    head = nn.Linear(256, width, bias=False, device="cuda", dtype=torch.bfloat16)
+    compiled = fairlead.compile(head, backend="inductor", fallback=())
+    x = torch.randn(4, 128, 256, device="cuda", dtype=torch.bfloat16)
+    with torch.no_grad():
+        found = compiled(x)
+        torch.testing.assert_close(found, head(x), rtol=2e-2, atol=2e-2)
+    assert found.is_contiguous()
+
+
 def test_products_are_rounded_before_they_are_added_to() -> None:
     compiled = fairlead.compile(lambda x, y: x * y - x * y, backend="inductor", fallback=())
     x, y = torch.randn(2, 4096, device="cuda")

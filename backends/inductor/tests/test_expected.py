@@ -11,6 +11,8 @@ from torch import Tensor
 from fairlead.ir import Graph, parse_graph
 from fairlead_inductor import InductorOptions, _expected
 from fairlead_inductor._executable import InductorExecutable
+from fairlead_inductor._expected import Expected
+from fairlead_inductor._layouts import Layouts
 
 _ASSERTION = "assert_size_stride(arg"
 
@@ -86,6 +88,24 @@ def test_what_is_no_matter_to_the_code_may_change() -> None:
     with torch.inference_mode():
         (found,) = made([torch.ones(2, 3), x])
     assert torch.equal(found, x)
+
+
+def test_what_has_stayed_where_it_was_is_not_compared() -> None:
+    expected = Expected(graph(), Layouts(graph()), steady=[0])
+    weight, x = torch.randn(2, 3), torch.randn(3, 2, 3)
+    assert not expected.are([weight, x], stayed=True)
+    expected.accept([weight, x])
+    assert expected.are([weight, x], stayed=True)
+    assert expected.are([weight[:1], x], stayed=True)
+    assert not expected.are([weight[:1], x])
+    assert not expected.are([weight, x[:1]], stayed=True)
+
+
+def test_weights_alone_are_known_by_their_addresses() -> None:
+    expected = Expected(graph(), Layouts(graph()), steady=[0, 1])
+    inputs = [torch.randn(2, 3), torch.randn(3, 2, 3)]
+    expected.accept(inputs)
+    assert expected.are(inputs, stayed=True)
 
 
 def test_torchs_own_code_of_the_same_graph_asserts_as_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

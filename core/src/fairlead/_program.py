@@ -264,7 +264,7 @@ class Program:
     def _straight(self, binding: Binding, straight: Straight, args: list[Any]) -> list[Any]:
         """The outputs of a program that is one Part, past the registers: a step of training has hundreds."""
         (step,), settled = binding.steps, binding.settled or ()
-        inputs, kept = args if step.last else args.copy(), [args[i] for i in straight.kept]
+        inputs, kept = args if step.last else args.copy(), (*straight.kept(args), *straight.others)
         _detach(inputs, binding.detached)
         try:
             results = step.executable(inputs)

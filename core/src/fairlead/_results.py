@@ -10,7 +10,7 @@ import torch.utils.dlpack
 
 from fairlead._torch_types import TORCH_DTYPES
 from fairlead.errors import ResultError
-from fairlead.interpret import restride
+from fairlead.interpret import picking, restride
 from fairlead.ir import DimExpr, Graph, Output, Role, TensorType, Type, Value, dims, row_major
 from fairlead.partition import Part
 
@@ -28,6 +28,7 @@ class Outputs:
         self._symbols = tuple((s.name, *s.source) for s in graph.symbols)
         self.symbolic = bool(self._symbols)
         self._picks: tuple[int, ...] = ()
+        self._picked = picking(())
         self.read: frozenset[int] = frozenset()
         """The registers that outputs and symbols are read from."""
         self._fixed = _Fixed([])
@@ -49,7 +50,7 @@ class Outputs:
                     fixed.append((k, tuple(int(s) for s in strides)))
                 else:
                     evaluated.append((k, tuple(map(dims.evaluator, strides))))
-        self._picks, self._fixed = tuple(picks), _Fixed(fixed)
+        self._picks, self._picked, self._fixed = tuple(picks), picking(picks), _Fixed(fixed)
         self.read = frozenset((*picks, *(index for _, index, _ in self._symbols)))
         self._evaluated, self._others = tuple(evaluated), tuple(others)
 
@@ -61,11 +62,11 @@ class Outputs:
 
     def misplaced(self, registers: Sequence[Any]) -> Settled:
         """Which outputs have other strides than are wanted, for calls in which all come with the same ones."""
-        return self._fixed.misplaced([registers[i] for i in self._picks])
+        return self._fixed.misplaced(self._picked(registers))
 
     def __call__(self, registers: Sequence[Any], settled: Settled | None = None) -> list[Any]:
         """The outputs; ``settled`` where it is known which of them have other strides than are wanted."""
-        outputs = [registers[i] for i in self._picks]
+        outputs = list(self._picked(registers))
         self._lay_out(outputs, self._fixed.misplaced(outputs) if settled is None else settled)
         if self._evaluated or self._others:
             env = self.environment(registers)
@@ -84,14 +85,13 @@ class Outputs:
         others = dict(self._others)
         kept = [pick for k, pick in enumerate(self._picks) if k not in others and pick < start]
         places = {pick: place for place, pick in enumerate((*range(start, stop), *kept))}
-        picks = tuple(0 if k in others else places[pick] for k, pick in enumerate(self._picks))
-        return Straight(tuple(kept), picks)
+        of_others = {k: place for place, k in enumerate(others, start=len(places))}
+        picks = [of_others[k] if k in others else places[pick] for k, pick in enumerate(self._picks)]
+        return Straight(picking(kept), tuple(others.values()), picking(picks))
 
     def of_results(self, results: Sequence[Any], straight: Straight, settled: Settled) -> list[Any]:
-        """The outputs of a program that is one Part, out of its results and of the inputs that are kept."""
-        outputs = [results[k] for k in straight.picks]
-        for k, other in self._others:
-            outputs[k] = other
+        """The outputs of a program that is one Part, out of its results and what ``straight`` has beside them."""
+        outputs = list(straight.outputs(results))
         self._lay_out(outputs, settled)
         return outputs
 
@@ -107,11 +107,18 @@ class Outputs:
         }
 
 
-class Straight(NamedTuple):
-    """The inputs that are outputs, and for each output its place among the results and those inputs."""
+_Picking = Callable[[Sequence[Any]], tuple[Any, ...]]
 
-    kept: tuple[int, ...]
-    picks: tuple[int, ...]
+
+class Straight(NamedTuple):
+    """What gives the inputs that are outputs, outputs that are no tensors, and what gives all outputs of these.
+
+    The last is asked of one sequence: the results, then those inputs, then what is no tensor.
+    """
+
+    kept: _Picking
+    others: tuple[Any, ...]
+    outputs: _Picking
 
 
 Settled = tuple[tuple[int, tuple[int, ...]], ...]

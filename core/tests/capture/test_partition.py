@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable
 
@@ -161,3 +162,17 @@ def test_running_statistics_are_saved_for_backwards_that_read_them(
     names = set(inputs(backward))
     read = "running_mean" in names or any(value in of_forward for value in saved)
     assert read is reads
+
+
+def test_a_layer_norms_bias_is_not_saved_for_a_backward_that_reads_but_its_shape(program: Compile) -> None:
+    norm = nn.LayerNorm(5)
+    twin = copy.deepcopy(norm)
+    run = program(norm)
+    x = torch.randn(3, 5)
+    run(x).sin().sum().backward()
+    twin(x).sin().sum().backward()
+    _, backward = run.graphs
+    assert "weight" in inputs(backward)
+    assert "bias" not in inputs(backward)
+    for mine, eagers in zip(norm.parameters(), twin.parameters(), strict=True):
+        torch.testing.assert_close(mine.grad, eagers.grad)

@@ -76,9 +76,11 @@ class InductorExecutable:
         weights = [i for i, item in enumerate(graph.inputs) if item.role in (Role.parameter, Role.buffer)]
         others = [i for i in _tensors_on_cuda(graph) if i not in weights]
         self._stay = weights if self._is_recorded else [*weights, *others]
-        self._aligned = Aligned(len(graph.inputs), [*weights, *others])
+        steady = _steady(graph, self._is_recorded) if self._on_cuda else []
+        moving = [i for i in _tensors_on_cuda(graph) if i not in steady]
+        self._steady, self._moving = (Aligned(len(graph.inputs), places) for places in (steady, moving))
         self._layouts = Layouts(graph)
-        self._expected = Expected(graph, self._layouts) if trusted else None
+        self._expected = Expected(graph, self._layouts, steady) if trusted else None
         # a recording is made on inputs that lie elsewhere at the next call, unless they are weights
         self._writes = Writes(graph, weights if self._is_recorded else None)
         self.writes = bool(self._writes.places)
@@ -136,21 +138,33 @@ class InductorExecutable:
                     if not self._variants:
                         self._layouts.meet(inputs)
                     found = in_clean_thread(lambda: self._compiled_or_not(values))
-        self._fit(inputs, values)
+        stayed = self._on_cuda and self._steady.have_stayed(inputs)
+        came_so = self._fit(inputs, values, stayed)
         if self._on_cuda:
-            self._aligned.see_to(inputs)
+            self._align(inputs, stayed, came_so)
         written = self._writes.written(inputs)
         inputs += [values[k] for k in self._sizes]
         return self._writes.with_inputs(found.function(inputs), written)
 
-    def _fit(self, inputs: list[Any], values: Sequence[int]) -> None:
-        """Have the inputs lie as the code takes them; an error where they cannot be what it is for."""
+    def _fit(self, inputs: list[Any], values: Sequence[int], stayed: bool) -> bool:
+        """Have the inputs lie as the code takes them; an error where they cannot be what it is for.
+
+        Whether they are known to have come so. ``stayed``: the steady ones lie where they lay when they did.
+        """
         expected = self._expected
-        if expected is not None and expected.are(inputs):
-            return
+        if expected is not None and expected.are(inputs, stayed=stayed):
+            return True
         self._layouts.fit(inputs, values)
         if expected is not None and not expected.are(inputs):
             expected.accept(inputs)
+        return expected is None  # which compares none of them
+
+    def _align(self, inputs: list[Any], stayed: bool, came_so: bool) -> None:
+        """Copy inputs at odd addresses. One that was laid out anew lies in memory that may be another's next time."""
+        if not stayed:
+            self._steady.see_to(inputs, keep=came_so)
+        if not self._moving.have_stayed(inputs):
+            self._moving.see_to(inputs)
 
     def _variant(self, values: Sequence[int]) -> _Variant | None:
         for variant in self._variants:
@@ -229,6 +243,15 @@ def _tensors_on_cuda(graph: Graph) -> list[int]:
     """The places of inputs that are tensors on a CUDA device."""
     types = [item.value.type for item in graph.inputs]
     return [i for i, t in enumerate(types) if isinstance(t, TensorType) and t.device.startswith("cuda")]
+
+
+def _steady(graph: Graph, is_recorded: bool) -> list[int]:
+    """The places of tensors on CUDA that mostly lie where they lay: weights, and what recordings have saved.
+
+    Who guards calls looks at weights. Memory of recordings is that of one tensor at each step.
+    """
+    roles = (Role.parameter, Role.buffer, *((Role.saved,) if is_recorded else ()))
+    return [i for i in _tensors_on_cuda(graph) if graph.inputs[i].role in roles]
 
 
 def _quotients_as_eager() -> dict[str, bool]:

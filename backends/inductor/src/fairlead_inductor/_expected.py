@@ -9,12 +9,12 @@ from __future__ import annotations
 import contextlib
 import importlib
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 from torch._inductor.codegen.wrapper import PythonWrapperCodegen
 
-from fairlead.interpret import torch_dtype
+from fairlead.interpret import picking, torch_dtype
 from fairlead.ir import Graph, TensorType
 from fairlead_inductor._layouts import Layouts
 
@@ -29,13 +29,15 @@ class Expected:
     """The inputs that code is for, of a graph whose sizes are all numbers.
 
     ``layouts`` says how they have to lie. What torch's guards compare beside that, such as who requires gradients, is
-    as it was when they were asked last.
+    as it was when they were asked last. ``steady``: those that need not be compared where they lie where they lay.
     """
 
-    def __init__(self, graph: Graph, layouts: Layouts) -> None:
+    def __init__(self, graph: Graph, layouts: Layouts, steady: Collection[int] = ()) -> None:
         self._graph = graph
         self._layouts = layouts
+        self._others = picking([i for i in range(len(graph.inputs)) if i not in steady])
         self._guards: Any = None
+        self._guards_of_others: Any = None
 
     @staticmethod
     def is_known(graph: Graph) -> bool:
@@ -44,8 +46,10 @@ class Expected:
         has_both = _TensorGuards is not None and hasattr(PythonWrapperCodegen, _ASSERTS)
         return has_both and tensors and not graph.symbols and bool(graph.inputs)
 
-    def are(self, inputs: Sequence[Any]) -> bool:
-        """Whether they are as those that were accepted last."""
+    def are(self, inputs: Sequence[Any], *, stayed: bool = False) -> bool:
+        """Whether they are as those that were accepted last; ``stayed`` where the steady ones lie where those lay."""
+        if stayed and self._guards_of_others is not None:
+            return bool(self._guards_of_others.check(*self._others(inputs)))
         return self._guards is not None and bool(self._guards.check(*inputs))
 
     def accept(self, inputs: Sequence[Any]) -> None:
@@ -60,7 +64,10 @@ class Expected:
                     f"input {place} ({item.name}) is {tensor.dtype} of shape {list(tensor.shape)} with strides "
                     f"{tensor.stride()}, where code was generated for {dtype} of {list(shape)} with {strides}"
                 )
-        self._guards = _TensorGuards(*inputs, dynamic_dims_sizes=None, dynamic_dims_strides=None)
+        self._guards, self._guards_of_others = (
+            _TensorGuards(*tensors, dynamic_dims_sizes=None, dynamic_dims_strides=None)
+            for tensors in (inputs, self._others(inputs))
+        )
 
 
 def trusting(inner: Callable[..., Any]) -> Callable[..., Any]:

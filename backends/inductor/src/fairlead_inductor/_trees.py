@@ -37,8 +37,8 @@ class Aligned:
     """Inputs of a graph, of which those are copied that lie at odd addresses: code is generated for even ones.
 
     ``places``: those of tensors on a device among ``count`` inputs. Addresses are looked at in each call, as weights
-    are exchanged, and others may be views; by one comparison where all are those of the call before, as mostly.
-    Torch's own look at them takes an odd one in the first call for what the code was generated for.
+    are exchanged, and others may be views; by one comparison where all are those of the call before, as those of
+    weights mostly are. Torch's own look at them takes an odd one in the first call for what the code was generated for.
     """
 
     def __init__(self, count: int, places: Sequence[int]) -> None:
@@ -46,13 +46,20 @@ class Aligned:
         self._seen: list[int | None] = [0] * count
         """By place the addresses that were found good last; one that is good stays so, whatever comes to lie there."""
 
-    def see_to(self, inputs: list[Any]) -> None:
-        """Put copies in the place of those from whose addresses kernels cannot read many bytes at once."""
-        if torch._C._tensors_data_ptrs_at_indices_equal(inputs, self._seen, self._places):
-            return
+    def have_stayed(self, inputs: list[Any]) -> bool:
+        """Whether all lie where those lay that were seen to last, at addresses that are good."""
+        return bool(torch._C._tensors_data_ptrs_at_indices_equal(inputs, self._seen, self._places))
+
+    def see_to(self, inputs: list[Any], *, keep: bool = True) -> None:
+        """Put copies in the place of those from whose addresses kernels cannot read many bytes at once.
+
+        ``keep``: take those that lie here the next time for ones that have stayed.
+        """
         addresses = [inputs[i].data_ptr() for i in self._places]
         if functools.reduce(operator.or_, addresses, 0) % _ALIGNMENT:
             addresses = [_move(inputs, i) for i in self._places]
+        if not keep:
+            return
         seen = self._seen.copy()
         for place, address in zip(self._places, addresses, strict=True):
             seen[place] = address

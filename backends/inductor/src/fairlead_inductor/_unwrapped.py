@@ -53,7 +53,7 @@ class Unwrapped:
             if not has_run:
                 has_run = True
                 shorten_launches(made.current_callable)
-            return results[:outputs]
+            return results if len(results) == outputs else results[:outputs]
 
         return call
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from fairlead.interpret import picking
 from fairlead.ir import Graph, Node, Role, Value
 from fairlead.passes import is_view
 
@@ -41,7 +42,8 @@ class Writes:
         """For each of these outputs the input."""
         left = (k for k in range(len(graph.outputs)) if k not in self.places)
         found = {k: i for i, k in enumerate((*self.places, *left))}
-        self._order = [found[k] for k in range(len(graph.outputs))]
+        self._ordered = picking([found[k] for k in range(len(graph.outputs))])
+        self._targets = picking(list(self.places.values()))
 
     def within(self, module: torch.fx.GraphModule) -> torch.fx.GraphModule:
         """The module, changed in place, that writes them last and returns the others."""
@@ -57,16 +59,15 @@ class Writes:
         module.recompile()
         return module
 
-    def written(self, inputs: Sequence[Any]) -> list[Any]:
+    def written(self, inputs: Sequence[Any]) -> Sequence[Any]:
         """The inputs that the module writes, in the order of the outputs that they stand for."""
-        return [inputs[target] for target in self.places.values()]
+        return self._targets(inputs)
 
     def with_inputs(self, results: Sequence[Any], written: Sequence[Any]) -> Sequence[Any]:
         """All results of the graph, of those of the module and the inputs that it has written."""
         if not self.places:
             return results
-        found = [*written, *results]
-        return [found[i] for i in self._order]
+        return self._ordered([*written, *results])
 
 
 def _shown(graph: Graph) -> dict[int, int]:

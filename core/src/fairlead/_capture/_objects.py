@@ -16,6 +16,7 @@ from torch.fx import Node as FxNode
 
 from fairlead._capture._order import Arrangement
 from fairlead._capture._torch import Mutations
+from fairlead.interpret import picking
 
 __all__ = ["Bypass", "bypass"]
 
@@ -62,19 +63,19 @@ class Bypass(NamedTuple):
         taken = range(len(self.inputs)) if fit is None else fit.inputs
         made = range(len(self.outputs)) if fit is None else fit.outputs
         count = len(self.outputs) if fit is None else len(fit.graph.outputs)
-        inputs, handed = tuple(self.inputs[i] for i in taken), tuple(self.handed.values())
+        given, handed = picking([self.inputs[i] for i in taken]), picking(list(self.handed.values()))
         others = (None, *self.held.values())
         at: dict[int | None, int] = dict(zip((*self.handed, None, *self.held), itertools.count(count), strict=False))
         at |= {place: k for place, k in zip(self.outputs, made, strict=True) if place is not None}
-        order = tuple(at.get(place, at[None]) for place in range(self.total))
+        order = [at.get(place, at[None]) for place in range(self.total)]
         is_all_computed = all(k < count for k in order)
+        ordered = picking(order)
 
         def call(args: list[Any]) -> Any:
-            given, passed = [args[i] for i in inputs], [args[i] for i in handed]
+            inputs, passed = list(given(args)), handed(args)
             args.clear()
-            results = run(given)
-            found = results if is_all_computed else [*results, *passed, *others]
-            return [found[k] for k in order]
+            results = run(inputs)
+            return list(ordered(results if is_all_computed else [*results, *passed, *others]))
 
         call._boxed_call = True  # type: ignore[attr-defined]
         return call

@@ -64,6 +64,7 @@ They read those in evaluation alone. One without a weight tells by them which dt
 def partition(joint: GraphModule, inputs: Sequence[Any], *, num_fwd_outputs: int, **how: Any) -> tuple[Any, Any]:
     """AOTAutograd's ``partition_fn``: all that the backward reads is saved. Changes ``joint`` in place."""
     _forget_running_statistics(joint.graph)
+    _forget_biases(joint.graph)
     _copy_views(joint.graph, num_fwd_outputs)
     joint.recompile()
     return default_partition(joint, inputs, num_fwd_outputs=num_fwd_outputs, **how)
@@ -77,6 +78,7 @@ def recomputing(joint: GraphModule, inputs: Sequence[Any], *, num_fwd_outputs: i
     logarithm of a softmax it would save all, so that is written out: two numbers of each row are enough.
     """
     _forget_running_statistics(joint.graph)
+    _forget_biases(joint.graph)
     for op in (_aten.alias.default, _aten.detach.default):
         for node in joint.graph.find_nodes(op="call_function", target=op):
             node.replace_all_uses_with(node.args[0], delete_user_cb=lambda user: user.op != "output")
@@ -156,6 +158,21 @@ def _forget_running_statistics(graph: Graph) -> None:
             if node.args[weight] is not None and (training is None or node.args[training] is True):
                 node.update_arg(weight + 1, None)
                 node.update_arg(weight + 2, None)
+
+
+def _forget_biases(graph: Graph) -> None:
+    """Have layer norms' backwards take the weight, which they read, for the bias, or that would be saved for them.
+
+    Of the bias they read but its shape and dtype.
+    """
+    for node in graph.find_nodes(op="call_function", target=_aten.native_layer_norm_backward.default):
+        weight, bias = node.args[5:7]
+        if isinstance(weight, Node) and isinstance(bias, Node) and _are_alike(weight.meta["val"], bias.meta["val"]):
+            node.update_arg(6, weight)
+
+
+def _are_alike(a: torch.Tensor, b: torch.Tensor) -> bool:
+    return (a.shape, a.dtype, a.device) == (b.shape, b.dtype, b.device)
 
 
 def _copy_views(graph: Graph, count: int) -> None:

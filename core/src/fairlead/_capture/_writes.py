@@ -6,13 +6,14 @@ graph that writes nothing, so that a call that fails has changed nothing.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 import torch
 from torch.fx import Graph, GraphModule, Node
 
-from fairlead.interpret import overwrite
+from fairlead.interpret import overwrite, picking
 
 __all__ = ["Writes", "taken_out"]
 
@@ -30,13 +31,14 @@ class Writes(NamedTuple):
         targets = self.targets
         if not targets:
             return run
+        written_to = picking(targets)
         out_of_sight = [place for place, index in enumerate(targets) if index in hidden]
 
         def written(args: list[Any]) -> Any:
-            given = [args[index] for index in targets]
+            given = list(written_to(args))
             results = run(args)
-            left = [place for place, target in enumerate(given) if results[place] is not target]
-            if left:  # a backend may have written the others itself
+            if any(map(operator.is_not, given, results)):  # or a backend has written them itself
+                left = [place for place, target in enumerate(given) if results[place] is not target]
                 for place in out_of_sight:
                     given[place] = given[place].data
                 overwrite([given[place] for place in left], [results[place] for place in left])

@@ -9,6 +9,7 @@ from fairlead.interpret._additions import adding_rows
 from fairlead.interpret._bfloat16 import quicker_in_bfloat16
 from fairlead.interpret._copies import Packing, copies, overwrite
 from fairlead.interpret._fx import run, to_fx
+from fairlead.interpret._lists import picking
 from fairlead.interpret._strides import overlaps, restride
 from fairlead.interpret._tensors import tensor_of
 from fairlead.interpret._threads import in_clean_thread
@@ -20,6 +21,7 @@ __all__ = [
     "in_clean_thread",
     "overlaps",
     "overwrite",
+    "picking",
     "quicker_in_bfloat16",
     "restride",
     "run",
