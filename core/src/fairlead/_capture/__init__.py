@@ -18,7 +18,7 @@ from fairlead._capture._fx import graph_of
 from fairlead._capture._lazy_bits import may_be_lazy, resolving
 from fairlead._capture._objects import Bypass, bypass
 from fairlead._capture._order import Arrangement, arranged
-from fairlead._capture._subclasses import gradient_places, pieces
+from fairlead._capture._subclasses import are_made_of_others, gradient_places, pieces
 from fairlead._capture._torch import InputSource, Tracing, autocasts, input_sources
 from fairlead._capture._types import Uncapturable
 from fairlead._capture._whole_step import WholeStep
@@ -78,7 +78,7 @@ def capture(
 
     ``recompute``: a backward computes anew what is cheap to, by torch's own rule, rather than have it saved.
     """
-    reader = _Capture(inputs, input_sources(gm), sink)
+    reader = _Capture(inputs, input_sources(gm), sink, is_wrapped=are_made_of_others(gm, inputs))
     with _hook_calls.stage(Stage.autograd):
         return _torch.aot_compile(
             gm,
@@ -109,10 +109,17 @@ def capture_step(whole: WholeStep, inputs: Sequence[Any], tracing: Tracing, sink
 
 class _Capture:
     def __init__(
-        self, inputs: Sequence[Any], sources: Sequence[InputSource], sink: Sink, *, is_step: bool = False
+        self,
+        inputs: Sequence[Any],
+        sources: Sequence[InputSource],
+        sink: Sink,
+        *,
+        is_step: bool = False,
+        is_wrapped: bool = False,
     ) -> None:
         self._sink = sink
         self._is_step = is_step
+        self._is_wrapped = is_wrapped
         given = [list(pieces(x, s)) for x, s in zip(inputs, sources, strict=True)]
         self._counts = tuple(map(len, given))
         self._inputs = tuple(x for each in given for x, _ in each)
@@ -192,7 +199,7 @@ class _Capture:
         versioned = self._versioned if roles else frozenset()
         moved = frozenset(new for new, old in enumerate(fit.inputs) if around.inputs[old] in versioned)
         constants = dict(zip(range(len(fit.inputs), len(fit.graph.inputs)), read.constants.values(), strict=True))
-        plain = kind is Kind.inference and roles and not written
+        plain = kind is Kind.inference and roles and not written and not self._is_wrapped
         direct = plain and _passes_through(around) and not may_be_lazy(gm, graph)
         captured = Captured(fit.graph, fit.canonical, constants, moved, fit if direct else None, self._is_step)
         return around.around(resolving(self._sink.graph(captured), gm, graph), fit)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
+from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from fairlead._capture._torch import InputSource
@@ -23,6 +24,19 @@ def pieces(given: Any, source: InputSource) -> Iterator[tuple[Any, InputSource]]
     alone = sum(isinstance(each, torch.Tensor) for each in inside.values()) == 1
     for name, each in inside.items():
         yield from pieces(each, source if alone else InputSource(source.kind, f"{source.name}.{name}"))
+
+
+def are_made_of_others(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> bool:
+    """Whether an input or a result of Dynamo's graph is such a tensor, or a result may be.
+
+    Then AOTAutograd takes them apart and puts them together around the graph that it makes.
+    """
+    results = gm.graph.output_node().all_input_nodes
+    values = [*inputs, *pytree.tree_leaves([n.meta.get("example_value", _UNKNOWN) for n in results])]
+    return any(x is _UNKNOWN or (isinstance(x, torch.Tensor) and is_traceable_wrapper_subclass(x)) for x in values)
+
+
+_UNKNOWN = object()
 
 
 def gradient_places(gradients: Sequence[Any], counts: Sequence[int]) -> tuple[int | None, ...] | None:
