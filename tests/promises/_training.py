@@ -85,7 +85,10 @@ def adam(through: Through) -> None:
     optimized(through, torch.optim.Adam)
 
 
-@promise("A whole training step is one graph", declined={"ipex": "no whole training steps"})
+@promise(
+    "A whole training step is one graph",
+    declined={"ipex": "no whole training steps", "cudagraphs": "no whole training steps"},
+)
 def whole_step(through: Through) -> None:
     x, trained = through.randn(3, 4), []
     for is_one in (True, False):

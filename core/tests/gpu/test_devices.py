@@ -146,6 +146,7 @@ def test_threads_share_a_program(backend: str) -> None:
 
 def test_a_backend_of_the_cpu_declines_with_the_reason() -> None:
     backend = "openvino"
+    pytest.importorskip(backend)
     x = torch.randn(4, 8, device="cuda")
     module = Mlp().eval().cuda()
     compiled = fairlead.compile(module, backend=backend, fallback=("eager",))

@@ -73,14 +73,14 @@ class InductorExecutable:
         self._variants: list[_Variant] = []
         self._lock = threading.Lock()
         self.steady_strides = not graph.symbols
-        weights = [i for i, item in enumerate(graph.inputs) if item.role in (Role.parameter, Role.buffer)]
+        weights = [i for i, item in enumerate(graph.inputs) if item.role in _WEIGHTS]
         others = [i for i in _tensors_on_cuda(graph) if i not in weights]
         self._stay = weights if self._is_recorded else [*weights, *others]
         steady = _steady(graph, self._is_recorded) if self._on_cuda else []
         moving = [i for i in _tensors_on_cuda(graph) if i not in steady]
         self._steady, self._moving = (Aligned(len(graph.inputs), places) for places in (steady, moving))
         self._layouts = Layouts(graph)
-        self._expected = Expected(graph, self._layouts, steady) if trusted else None
+        self._expected = Expected(graph, self._layouts, _known_by_address(graph, steady)) if trusted else None
         # a recording is made on inputs that lie elsewhere at the next call, unless they are weights
         self._writes = Writes(graph, weights if self._is_recorded else None)
         self.writes = bool(self._writes.places)
@@ -246,12 +246,23 @@ def _tensors_on_cuda(graph: Graph) -> list[int]:
 
 
 def _steady(graph: Graph, is_recorded: bool) -> list[int]:
-    """The places of tensors on CUDA that mostly lie where they lay: weights, and what recordings have saved.
-
-    Who guards calls looks at weights. Memory of recordings is that of one tensor at each step.
-    """
-    roles = (Role.parameter, Role.buffer, *((Role.saved,) if is_recorded else ()))
+    """The places of tensors on CUDA that mostly lie where they lay: weights, and what recordings have saved."""
+    roles = [*_WEIGHTS, *((Role.saved,) if is_recorded else ())]
     return [i for i in _tensors_on_cuda(graph) if graph.inputs[i].role in roles]
+
+
+_WEIGHTS = (Role.parameter, Role.buffer)
+
+_GUARDS_STRIDES_OF_WEIGHTS = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 13)
+"""Before, Dynamo took a weight for the one that it knew, whatever its ``data`` was replaced by."""
+
+
+def _known_by_address(graph: Graph, steady: Sequence[int]) -> list[int]:
+    """Those of the steady ones that are as they were where they lie as they lay.
+
+    The memory of a recording is that of one tensor at each step.
+    """
+    return [i for i in steady if _GUARDS_STRIDES_OF_WEIGHTS or graph.inputs[i].role not in _WEIGHTS]
 
 
 def _quotients_as_eager() -> dict[str, bool]:

@@ -29,7 +29,7 @@ class Expected:
     """The inputs that code is for, of a graph whose sizes are all numbers.
 
     ``layouts`` says how they have to lie. What torch's guards compare beside that, such as who requires gradients, is
-    as it was when they were asked last. ``steady``: those that need not be compared where they lie where they lay.
+    as it was when they were asked last. ``steady``: those that are not compared where they lie where they lay.
     """
 
     def __init__(self, graph: Graph, layouts: Layouts, steady: Collection[int] = ()) -> None:
