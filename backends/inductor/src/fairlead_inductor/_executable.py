@@ -79,11 +79,11 @@ class InductorExecutable:
         steady = _steady(graph, self._is_recorded) if self._on_cuda else []
         moving = [i for i in _tensors_on_cuda(graph) if i not in steady]
         self._steady, self._moving = (Aligned(len(graph.inputs), places) for places in (steady, moving))
-        self._layouts = Layouts(graph)
-        self._expected = Expected(graph, self._layouts, _known_by_address(graph, steady)) if trusted else None
         # a recording is made on inputs that lie elsewhere at the next call, unless they are weights
         self._writes = Writes(graph, weights if self._is_recorded else None)
         self.writes = bool(self._writes.places)
+        self._layouts = Layouts(graph, self._writes.places.values())
+        self._expected = Expected(graph, self._layouts, _known_by_address(graph, steady)) if trusted else None
         copies = self._is_recorded and not options.lend_results
         self._kept = Kept(graph, self._writes.places) if copies else None
         self._sizes = [k for k, symbol in enumerate(graph.symbols) if symbol.source[1] is not None]

@@ -22,7 +22,7 @@ from fairlead_inductor._columns import call, join_columns
 __all__ = ["Layouts", "channels_last", "laying_out", "weighs_more_than_images"]
 
 _ANY = (Role.intermediate, Role.constant, Role.saved)
-"""What may come with other strides than it was captured with."""
+"""What may come with other strides than it was captured with, whatever guards a call."""
 
 _IMAGE = 4
 """So many dimensions have images at least: samples, channels, height and width."""
@@ -39,14 +39,18 @@ _is_row_major = torch.Tensor.is_contiguous
 
 
 class Layouts:
-    """The strides of a graph's inputs: as captured, but for what a forward saved, where `meet` found other ones."""
+    """The strides of a graph's inputs: as captured, but for what a forward saved, where `meet` found other ones.
 
-    def __init__(self, graph: Graph) -> None:
+    ``written``: the inputs that code writes to, of which there can be no copy.
+    """
+
+    def __init__(self, graph: Graph, written: Collection[int] = ()) -> None:
         self._graph = graph
         self._names = [s.name for s in graph.symbols]
         tensors = [i for i, item in enumerate(graph.inputs) if isinstance(item.value.type, TensorType)]
         self._saved = [i for i in tensors if graph.inputs[i].role is Role.saved]
-        self._varying = [i for i in tensors if graph.inputs[i].role in _ANY]
+        guarded = [] if self._names else [i for i in tensors if i not in written]
+        self._varying = [i for i in tensors if graph.inputs[i].role in _ANY or i in guarded]
         self._met: dict[int, tuple[int, ...]] = {}
         self._wanted: _Wanted | None = None
 
