@@ -96,7 +96,7 @@ def test_a_buffer_that_is_written_has_to_lie_as_it_was_captured() -> None:
             """graph @g inference {
   in %0 buffer "count" : f32[2, 3]
   in %1 user "x" : f32[2, 3]
-  %2 = aten.add.Tensor(%0, %1) : f32[2, 3]
+  %2 = aten.add.Tensor(%0, %1, 1) : f32[2, 3]
   %3 = aten.mul.Tensor(%1, %1) : f32[2, 3]
   out %2 mutation -> in0
   out %3 user
