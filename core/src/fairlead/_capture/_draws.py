@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from torch._guards import detect_fake_mode
+from torch._subclasses import FakeTensor
 from torch.fx.node import map_arg
+from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 __all__ = ["keep_draws"]
@@ -46,10 +47,11 @@ def _tensor_of(gm: torch.fx.GraphModule, node: torch.fx.Node) -> torch.fx.Node:
 def _draws(gm: torch.fx.GraphModule, node: torch.fx.Node) -> bool:
     """Whether torch asks a generator for numbers when the node runs, on the fake tensors that Dynamo had for it."""
     args, kwargs = map_arg((node.args, node.kwargs), lambda n: n.meta.get("example_value"))
-    mode = detect_fake_mode([n.meta.get("example_value") for n in gm.graph.nodes])
+    known = pytree.tree_leaves([n.meta.get("example_value") for n in gm.graph.nodes])
+    mode = next((x.fake_mode for x in known if isinstance(x, FakeTensor)), contextlib.nullcontext())
     seen = _Seen()
     try:
-        with torch.no_grad(), mode or contextlib.nullcontext(), seen:
+        with torch.no_grad(), mode, seen:
             _called(gm, node, args, kwargs)
     except Exception:  # what Dynamo did to make the node cannot be done again: it stays, as it may draw
         return isinstance(node.meta.get("example_value"), torch.Tensor)
