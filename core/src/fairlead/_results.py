@@ -83,7 +83,7 @@ class Outputs:
         if self.symbolic or start == stop:
             return None
         others = dict(self._others)
-        kept = [pick for k, pick in enumerate(self._picks) if k not in others and pick < start]
+        kept = list(dict.fromkeys(pick for k, pick in enumerate(self._picks) if k not in others and pick < start))
         places = {pick: place for place, pick in enumerate((*range(start, stop), *kept))}
         of_others = {k: place for place, k in enumerate(others, start=len(places))}
         picks = [of_others[k] if k in others else places[pick] for k, pick in enumerate(self._picks)]
