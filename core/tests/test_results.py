@@ -19,7 +19,7 @@ _HEAD = """graph @g inference {
 _START, _STOP = 2, 4
 
 
-@pytest.mark.parametrize("outputs", itertools.product(("%0", "%1", "%2", "%3", "none"), repeat=3))
+@pytest.mark.parametrize("outputs", list(itertools.product(("%0", "%1", "%2", "%3", "none"), repeat=3)))
 def test_past_the_registers_they_are_what_they_are_out_of_them(outputs: tuple[str, ...]) -> None:
     graph = parse_graph(_HEAD + "".join(f"  out {output} user\n" for output in outputs) + "}")
     made = Outputs(graph, [o.value.type if isinstance(o.value, Value) else None for o in graph.outputs])
