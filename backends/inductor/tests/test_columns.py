@@ -13,6 +13,10 @@ from torch._inductor.fx_passes import pad_mm
 import fairlead
 from fairlead_inductor import _executable
 
+pytestmark = pytest.mark.skipif(
+    not hasattr(pad_mm, "_should_pad"), reason="this release times a product on a device before it pads it"
+)
+
 
 @pytest.fixture
 def ops(monkeypatch: pytest.MonkeyPatch) -> list[str]:
