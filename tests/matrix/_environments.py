@@ -27,7 +27,8 @@ WHEELS = (
     "backends/tensorrt",
 )
 NEEDS = ("numpy", "transformers", "onnxruntime", "onnx-ir", "openvino", "jax", "pytest", "hypothesis", "expecttest",
-         "hatchling", "editables", "msgspec", "pluggy", "pyelftools", "rich", "safetensors", "typer", "ml_dtypes")  # fmt: skip
+         "hatchling", "editables", "msgspec", "pluggy", "pyelftools", "rich", "safetensors", "typer",
+         "ml_dtypes")  # fmt: skip
 """What the wheels and their tests use beside torch."""
 
 _REQUIREMENTS = """
