@@ -19,20 +19,20 @@ _QUICK = 16
 """Bytes of which the width of a row is to be a multiple, as in torch/_inductor/fx_passes/pad_mm.py."""
 
 
-def join_columns(part: torch.fx.Node) -> torch.fx.Node:
-    """What takes the place of the ``part`` of a padded product that is wanted; any other node as it is."""
+def join_columns(part: torch.fx.Node) -> None:
+    """Put two products in the place of the ``part`` of a padded product that is wanted; leave any other node."""
     product = part.args[0] if part.target is _aten.slice.Tensor else None
     if not isinstance(product, torch.fx.Node) or product.target is not _aten.mm.default:
-        return part
+        return
     x, padded = product.args
     assert isinstance(padded, torch.fx.Node), "a product is of two tensors"
     if padded.target is not _aten.constant_pad_nd.default:
-        return part
+        return
     weight, pads, *_ = padded.args
     wide, width = padded.meta["val"], part.meta["val"].shape[1]
     count, whole = wide.shape[1] - width, wide.shape[1] - _QUICK // wide.element_size()
     if pads != [0, count, 0, 0] or part.args[1:] != (1, 0, -count) or not 0 < whole < width:
-        return part
+        return
     with part.graph.inserting_before(part):
         most = call(_aten.mm.default, x, call(_aten.slice.Tensor, weight, 1, 0, whole))
         rest = call(_aten.mm.default, x, call(_aten.slice.Tensor, weight, 1, whole, width))
@@ -42,7 +42,6 @@ def join_columns(part: torch.fx.Node) -> torch.fx.Node:
     for gone in (part, product, padded):
         if not gone.users:
             part.graph.erase_node(gone)
-    return joined
 
 
 def call(op: Any, node: Any, *args: Any, **how: Any) -> torch.fx.Node:

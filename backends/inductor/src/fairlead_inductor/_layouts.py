@@ -105,11 +105,13 @@ def laying_out(graph: Graph, written: Collection[int], inner: Callable[..., Any]
     def compiler(module: torch.fx.GraphModule, *args: Any, **how: Any) -> Any:
         output = module.graph.output_node()
         output.meta[_SEEN] = [k for k in output.meta.get(_SEEN, ()) if k not in images]
-        with module.graph.inserting_before(output):
+        if not graph.symbols:
             for k in seen:
-                results: list[Any] = list(output.args[0])  # type: ignore[arg-type]
-                results[k] = _row_major(results[k], not graph.symbols)
-                output.args = (tuple(results),)
+                _join_columns_shown(output.args[0][k])  # type: ignore[index,arg-type]
+        results: Sequence[Any] = output.args[0]  # type: ignore[assignment]
+        with module.graph.inserting_before(output):
+            laid_out = [_row_major(x, not graph.symbols) if k in seen else x for k, x in enumerate(results)]
+        output.args = (tuple(laid_out),)
         module.recompile()
         return inner(module, *args, **how)
 
@@ -130,8 +132,6 @@ def _is_laid_out(output: Output, graph: Graph) -> bool:
 
 def _row_major(node: torch.fx.Node, is_static: bool) -> torch.fx.Node:
     """The value with the strides of its shape, for dimensions of one as well, to which torch leaves any."""
-    if is_static:
-        node = _with_joined_columns(node)
     found = _as_computed(node)
     if not found.is_contiguous():
         return call(torch.ops.aten.clone.default, node, memory_format=torch.contiguous_format)
@@ -157,14 +157,14 @@ def _as_computed(node: torch.fx.Node) -> torch.Tensor:
     return known
 
 
-def _with_joined_columns(node: torch.fx.Node) -> torch.fx.Node:
-    """The node, where it is a view of a part of a padded product, as one of columns that lie together."""
+def _join_columns_shown(node: torch.fx.Node) -> None:
+    """Have the columns lie together of a padded product of which the node shows a part, whatever it is a view of."""
     if node.target is torch.ops.aten.slice.Tensor:
-        return join_columns(node)
+        join_columns(node)
+        return
     of = node.args[0] if _is_view(node) else None
     if isinstance(of, torch.fx.Node):
-        _with_joined_columns(of)
-    return node
+        _join_columns_shown(of)
 
 
 def _is_view(node: torch.fx.Node) -> bool:
