@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 import torch
+from torch._inductor import compile_fx
 
-from fairlead_inductor._trees import Aligned
+from fairlead_inductor._trees import Aligned, Recordings
 
 
 def same_addresses(tensors: list[Any], addresses: list[int], places: list[int]) -> bool:
@@ -53,3 +54,27 @@ def test_those_have_stayed_that_lie_where_the_last_ones_lay_that_were_kept(
     aligned.see_to([here, 5, here], keep=False)
     assert aligned.have_stayed([here, 5, there])
     assert not aligned.have_stayed([here, 5, here])
+
+
+def test_what_is_recorded_sees_to_addresses_itself(memory: torch.Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It reads copies of inputs at odd ones, and what it writes to a copy is written where that is of."""
+    even, odd, written = memory[:16], memory[17:33], memory[33:49]
+    right = [even + 1, odd.clone(), torch.full_like(written, 5)]
+    met: list[list[Any]] = []
+
+    def model(inputs: list[Any]) -> Any:
+        met.append(list(inputs))
+        inputs[2].fill_(5)
+        return [inputs[0] + 1, inputs[1].clone()]
+
+    monkeypatch.setattr(compile_fx, "cudagraphify", lambda model, *args, **how: model)
+    recordings = Recordings()
+    compiled = recordings.within(lambda: compile_fx.cudagraphify(model, (), mutated_input_idxs=(2,)))
+    assert not recordings.made
+    found = compiled()([even, odd, written])
+    assert recordings.made
+    assert [x.data_ptr() % 16 for x in met[0]] == [0, 0, 0]
+    assert met[0][0] is even
+    for mine, theirs in zip([*found, written], right, strict=True):
+        assert torch.equal(mine, theirs)
+    assert compile_fx.cudagraphify(model) is model

@@ -127,6 +127,23 @@ def test_weights_may_move_to_odd_addresses(module: Any, mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["default", "reduce-overhead"])
+def test_statistics_may_move_to_odd_addresses(mode: str) -> None:
+    torch._dynamo.reset()
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU()).cuda()
+    twin = copy.deepcopy(model)
+    compiled = fairlead.compile(model, backend="inductor", mode=mode, fallback=())
+    for offset in (0, 0, 1, 1, 3, 0):
+        for buffer in (model[1].running_mean, model[1].running_var):
+            memory = torch.zeros(8 + offset, device="cuda")
+            memory[offset:] = buffer
+            buffer.data = memory[offset:]
+        x = torch.randn(4, 3, 8, 8, device="cuda")
+        torch.testing.assert_close(compiled(x), twin(x), rtol=1e-3, atol=1e-3)
+        for (name, mine), theirs in zip(model.named_buffers(), twin.buffers(), strict=True):
+            torch.testing.assert_close(mine, theirs, rtol=1e-3, atol=1e-3, msg=name)
+
+
+@pytest.mark.parametrize("mode", ["default", "reduce-overhead"])
 def test_a_weight_may_be_turned_over_where_it_is(mode: str) -> None:
     torch._dynamo.reset()
     layer = nn.Linear(16, 16).cuda()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import operator
 
 import pytest
 import torch
@@ -175,9 +176,12 @@ def test_a_part_of_a_padded_product_is_laid_out_within_whatever_is_said_of_it() 
     assert result.meta["val"].stride() == (16, 8, 1)
 
 
+@pytest.mark.parametrize("turns_weights", [False, True])
 @pytest.mark.parametrize("image_format", [torch.contiguous_format, torch.channels_last])
-def test_images_of_a_caller_meet_gradients_with_channels_last(image_format: torch.memory_format) -> None:
-    """A weight beside an image that lies so ATen itself turns."""
+def test_images_of_a_caller_meet_gradients_with_channels_last(
+    image_format: torch.memory_format, turns_weights: bool
+) -> None:
+    """A weight beside an image that lies so ATen itself turns, unless that is to be done here."""
     made = torch.fx.Graph()
     with FakeTensorMode():
         image, weight = torch.empty(2, 3, 8, 8).to(memory_format=image_format), torch.empty(4, 3, 3, 3)
@@ -188,18 +192,21 @@ def test_images_of_a_caller_meet_gradients_with_channels_last(image_format: torc
         node.meta["val"] = value
         given.append(node)
     how = ([0], [1, 1], [0, 0], [1, 1], False, [0, 0], 1, [False, True, False])
-    made.output(made.call_function(torch.ops.aten.convolution_backward.default, (*given, *how)))
+    results = made.call_function(torch.ops.aten.convolution_backward.default, (*given, *how))
+    result = made.call_function(operator.getitem, (results, 1))
+    made.output((result,))
     plain, found = torch.fx.GraphModule({}, copy.deepcopy(made)), []
-    channels_last(found.append)(torch.fx.GraphModule({}, made))
+    channels_last(found.append, turns_weights=turns_weights)(torch.fx.GraphModule({}, made))
     (call,) = found[0].graph.find_nodes(op="call_function", target=torch.ops.aten.convolution_backward.default)
-    is_turned = image_format is torch.contiguous_format
+    is_turned = turns_weights or image_format is torch.contiguous_format
     assert [x.meta["val"].is_contiguous(memory_format=torch.channels_last) for x in call.args[:3]] == [
         True,
         True,
         is_turned,
     ]
+    assert ("val" in result.meta) is is_turned  # told anew, of what it is computed of now
     tensors = [torch.randn(t.shape) for t in (gradient, image, weight)]
-    torch.testing.assert_close(found[0](*tensors)[1], plain(*tensors)[1])
+    torch.testing.assert_close(found[0](*tensors)[0], plain(*tensors)[0])
 
 
 @pytest.mark.parametrize(

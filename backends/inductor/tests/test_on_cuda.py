@@ -11,6 +11,7 @@ from fairlead.interpret import run, to_fx
 from fairlead.ir import Graph, parse_graph
 from fairlead_inductor import InductorBackend
 from fairlead_inductor._exact import exact
+from fairlead_inductor._rounding import rounding
 
 
 def graph(*lines: str) -> Graph:
@@ -57,6 +58,14 @@ def test_a_number_may_be_divided_or_divide(first: str) -> None:
     x = torch.tensor([1e-39, -1e-39, 3.0, -7.0, 1e30, 0.25])
     (found,), (right,) = given(there, [x]), run(there, [x])
     assert torch.equal(found, right)
+
+
+@pytest.mark.parametrize(("op", "divides"), [("aten.div.Tensor(%0, 3)", True), ("aten.softmax.int(%0, 0)", False)])
+def test_quotients_are_rounded_as_eagers_where_they_were_asked_for(op: str, divides: bool) -> None:
+    """A softmax divides as well, and a norm does; torch.compile does not round those as eager either."""
+    there = graph('in %0 user "" : f32[6] @cuda:0', f"%1 = {op} : f32[6] @cuda:0", "out %1 user")
+    assert any("division" in name or "divison" in name for name in rounding(there, on_cuda=True)) is divides
+    assert not any("division" in name or "divison" in name for name in rounding(there, on_cuda=False))
 
 
 def test_what_inductor_gets_wrong_on_cuda_is_declined_there_alone() -> None:

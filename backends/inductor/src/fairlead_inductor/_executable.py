@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -20,11 +21,20 @@ from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 
 from fairlead.errors import CompileError, FairleadError
 from fairlead.interpret import in_clean_thread, to_fx, torch_dtype
-from fairlead.ir import DType, Graph, Node, Role, ScalarType, TensorType, Value, dims
+from fairlead.ir import Graph, Role, ScalarType, TensorType, dims
 from fairlead_inductor._exact import exact
 from fairlead_inductor._expected import TRUSTED, Expected, trusting
 from fairlead_inductor._layouts import Layouts, channels_last, laying_out, weighs_more_than_images
-from fairlead_inductor._trees import Aligned, Kept, admit_thread, compiler_on_cuda, records
+from fairlead_inductor._rounding import rounding
+from fairlead_inductor._trees import (
+    Aligned,
+    Kept,
+    Recordings,
+    admit_thread,
+    compiler_on_cuda,
+    records,
+    without_looks_at_addresses,
+)
 from fairlead_inductor._unwrapped import Unwrapped
 from fairlead_inductor._writes import Writes
 
@@ -34,8 +44,6 @@ if TYPE_CHECKING:
 if hasattr(os, "register_at_fork"):
     # torch forgets its processes that compile, and not its threads, which do not come along either: a child would wait
     os.register_at_fork(after_in_child=AsyncCompile.pool.cache_clear)
-
-_HALVES = (DType.f16, DType.bf16)
 
 
 class _Variant(NamedTuple):
@@ -60,14 +68,18 @@ class InductorExecutable:
     def __init__(self, graph: Graph, options: InductorOptions) -> None:
         self._graph = graph
         devices = _devices(graph)
-        rounds = _rounds_by_casts(graph) or ("cuda" in devices and not _has_halves(graph))
-        casts = {"emulate_precision_casts": True} if rounds else {}
-        rounding = _quotients_as_eager() if "cuda" in devices else {}
         cache = {"fx_graph_cache": False} if graph.symbols else {}  # an entry for one size is taken for all sizes
         layouts = {"layout_optimization": False} if weighs_more_than_images(graph) else {}
         trusted = TRUSTED if Expected.is_known(graph) else {}
         mode = list_mode_options(options.mode)
-        self._config = {**layouts, **mode, **casts, **rounding, **trusted, **options.config, **cache}
+        self._config = {
+            **layouts,
+            **mode,
+            **rounding(graph, on_cuda="cuda" in devices),
+            **trusted,
+            **options.config,
+            **cache,
+        }
         self._on_cuda = "cuda" in devices
         self._is_recorded = records(self._config, devices)
         self._variants: list[_Variant] = []
@@ -76,17 +88,26 @@ class InductorExecutable:
         weights = [i for i, item in enumerate(graph.inputs) if item.role in _WEIGHTS]
         others = [i for i in _tensors_on_cuda(graph) if i not in weights]
         self._stay = weights if self._is_recorded else [*weights, *others]
-        steady = _steady(graph, self._is_recorded) if self._on_cuda else []
-        moving = [i for i in _tensors_on_cuda(graph) if i not in steady]
-        self._steady, self._moving = (Aligned(len(graph.inputs), places) for places in (steady, moving))
+        is_whole = self._is_recorded and devices == {"cuda"} and not graph.symbols
+        self._recordings = Recordings() if is_whole else None
+        self._look_at_addresses(is_made=False)
         # a recording is made on inputs that lie elsewhere at the next call, unless they are weights
         self._writes = Writes(graph, weights if self._is_recorded else None)
         self.writes = bool(self._writes.places)
         self._layouts = Layouts(graph, self._writes.places.values())
-        self._expected = Expected(graph, self._layouts, _known_by_address(graph, steady)) if trusted else None
+        known = _known_by_address(graph, _steady(graph, self._is_recorded))
+        self._expected = Expected(graph, self._layouts, known) if trusted else None
         copies = self._is_recorded and not options.lend_results
         self._kept = Kept(graph, self._writes.places) if copies else None
         self._sizes = [k for k, symbol in enumerate(graph.symbols) if symbol.source[1] is not None]
+
+    def _look_at_addresses(self, *, is_made: bool) -> None:
+        """Look at those of all inputs on CUDA in each call, or of those that are known by them: a recording is made."""
+        steady = _steady(self._graph, self._is_recorded)
+        moving = [i for i in _tensors_on_cuda(self._graph) if i not in steady]
+        if is_made:
+            steady, moving = _known_by_address(self._graph, steady), []
+        self._steady, self._moving = (Aligned(len(self._graph.inputs), places) for places in (steady, moving))
 
     def __call__(self, inputs: Sequence[Any], /) -> Sequence[Any]:
         if self._is_recorded:
@@ -117,13 +138,15 @@ class InductorExecutable:
         return found
 
     def _inner(self) -> Callable[..., Any]:
-        inner: Callable[..., Any] = compile_fx_inner
-        if self._on_cuda:
-            inner = compiler_on_cuda(self._graph, self._stay)
-            inner = inner if self._graph.symbols else channels_last(inner)
+        inner = compiler_on_cuda(self._graph, self._stay) if self._on_cuda else compile_fx_inner
+        if self._recordings is not None:
+            inner = self._recordings.within(inner)
         if self._expected is not None:
             inner = trusting(inner)
-        return laying_out(self._graph, self._writes.places, inner)
+        inner = laying_out(self._graph, self._writes.places, inner)
+        if self._on_cuda and not self._graph.symbols:  # before results are laid out, whose strides it changes
+            inner = channels_last(inner, turns_weights=self._is_recorded)
+        return inner
 
     def _results(self, inputs: list[Any]) -> Sequence[Any]:
         values = [
@@ -188,6 +211,8 @@ class InductorExecutable:
     def _compiled(self, values: Sequence[int]) -> _Variant:
         function, env, symbols = self._function(values, self._inner())
         guards = env.produce_guards_expression(symbols) if symbols else None
+        if self._recordings is not None and self._recordings.made:
+            self._look_at_addresses(is_made=True)
         variant = _Variant(function, _condition(env, guards, _fixed(env, symbols)), tuple(values))
         self._variants.append(variant)
         return variant
@@ -202,7 +227,8 @@ class InductorExecutable:
         fakes = [self._fake(mode, place, symbols) for place in range(len(self._graph.inputs))]
         module = _taking_sizes(self._writes.within(exact(to_fx(self._graph))), len(self._sizes))
         fakes += [symbols[self._graph.symbols[k].name] for k in self._sizes]
-        unwrapped = Unwrapped(inner, len(fakes), len(self._graph.outputs) - len(self._writes.places))
+        first = without_looks_at_addresses if self._is_recorded else contextlib.nullcontext
+        unwrapped = Unwrapped(inner, len(fakes), len(self._graph.outputs) - len(self._writes.places), first)
         with functorch_config.patch(enable_autograd_cache=False):  # its entries know nothing of an inner_compile
             function = compile_fx(module, fakes, inner_compile=unwrapped, config_patches=self._config)
         return unwrapped.function(cast("Callable[..., Any]", function)), env, list(symbols.values())
@@ -263,58 +289,6 @@ def _known_by_address(graph: Graph, steady: Sequence[int]) -> list[int]:
     The memory of a recording is that of one tensor at each step.
     """
     return [i for i in steady if _GUARDS_STRIDES_OF_WEIGHTS or graph.inputs[i].role not in _WEIGHTS]
-
-
-def _quotients_as_eager() -> dict[str, bool]:
-    """Have Triton round quotients of float32 as eager does, whatever this release of torch calls that."""
-    for name in ("eager_numerics.division_rounding", "emulate_division_rounding", "emulate_divison_rounding"):
-        owner, _, last = name.rpartition(".")
-        found: Any = inductor_config if not owner else getattr(inductor_config, owner, None)
-        if hasattr(found, last):
-            return {name: True}
-    return {}
-
-
-def _rounds_by_casts(graph: Graph) -> bool:
-    """Whether a value is rounded to 16 bits and read again, a rounding that Inductor leaves out unless it is told.
-
-    Told so, it rounds between fused ops as well, which costs time: so only those graphs are.
-    """
-    rounded: set[int] = set()
-    for node in graph.walk():
-        if _rounds_quotient(node) or _reads_a_wider_number(node):
-            return True
-        if node.op != "aten._to_copy.default" or not isinstance(given := node.args[0], Value):
-            continue
-        if given.id in rounded:
-            return True
-        if node.result.tensor.dtype in _HALVES and given.tensor.dtype.itemsize > node.result.tensor.dtype.itemsize:
-            rounded.add(node.result.id)
-    return False
-
-
-def _has_halves(graph: Graph) -> bool:
-    """Whether numbers of 16 bits occur; where none do, the option of Inductor's casts says but one thing on CUDA.
-
-    Triton then rounds a product before it is added to something, as torch's kernels do, one after another.
-    """
-    values = [*(i.value for i in graph.inputs), *(r for n in graph.walk() for r in n.results if r is not None)]
-    return any(isinstance(v.type, TensorType) and v.type.dtype in _HALVES for v in values)
-
-
-def _rounds_quotient(node: Node) -> bool:
-    """Whether torch rounds a quotient to 16 bits before it cuts off the fraction."""
-    return node.op == "aten.div.Tensor_mode" and node.args[2] == "trunc" and node.result.tensor.dtype in _HALVES
-
-
-def _reads_a_wider_number(node: Node) -> bool:
-    """Whether halves on CUDA meet a tensor of one number with more bits, which torch's kernels there round first."""
-    if node.op not in _ARITHMETIC or node.result.tensor.dtype not in _HALVES or node.result.tensor.device == "cpu":
-        return False
-    return any(v.tensor.dtype.is_floating and v.tensor.dtype not in _HALVES for v in node.operands())
-
-
-_ARITHMETIC = frozenset(f"aten.{name}.Tensor" for name in ("add", "sub", "mul", "div"))
 
 
 def _condition(env: ShapeEnv, guards: str | None, fixed: Mapping[int, int]) -> Callable[[Sequence[int]], bool]:

@@ -6,10 +6,8 @@ training. Torch's own guards compare all of them at once.
 
 from __future__ import annotations
 
-import contextlib
 import importlib
-import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from torch._inductor.codegen.wrapper import PythonWrapperCodegen
@@ -17,6 +15,7 @@ from torch._inductor.codegen.wrapper import PythonWrapperCodegen
 from fairlead.interpret import picking, torch_dtype
 from fairlead.ir import Graph, TensorType
 from fairlead_inductor._layouts import Layouts
+from fairlead_inductor._patched import in_this_thread
 
 __all__ = ["TRUSTED", "Expected", "trusting"]
 
@@ -74,26 +73,10 @@ def trusting(inner: Callable[..., Any]) -> Callable[..., Any]:
     """Inductor's ``inner_compile`` for code that asserts nothing of its inputs: its caller has looked at them."""
 
     def compiler(*args: Any, **how: Any) -> Any:
-        with _without_asserts():
+        with in_this_thread(PythonWrapperCodegen, _ASSERTS, lambda found: lambda wrapper: None):
             return inner(*args, **how)
 
     return compiler
-
-
-@contextlib.contextmanager
-def _without_asserts() -> Iterator[None]:
-    """For this thread alone: others may compile for torch meanwhile."""
-    asserts, mine = getattr(PythonWrapperCodegen, _ASSERTS), threading.get_ident()
-
-    def unless_mine(wrapper: PythonWrapperCodegen) -> None:
-        if threading.get_ident() != mine:
-            asserts(wrapper)
-
-    setattr(PythonWrapperCodegen, _ASSERTS, unless_mine)
-    try:
-        yield
-    finally:
-        setattr(PythonWrapperCodegen, _ASSERTS, asserts)
 
 
 TRUSTED = {"aot_inductor.metadata": {"inputs": "trusted"}}

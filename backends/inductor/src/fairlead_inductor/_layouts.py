@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import operator
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -191,26 +192,38 @@ def weighs_more_than_images(graph: Graph) -> bool:
     return weights > images
 
 
-def channels_last(inner: Callable[..., Any]) -> Callable[..., Any]:
+def channels_last(inner: Callable[..., Any], *, turns_weights: bool = False) -> Callable[..., Any]:
     """``inner``, for modules whose convolutions' inputs and weights lie as the gradients that come to them do.
 
     ATen's kernels go by the former, and turn gradients over where those are images of a caller's.
+    ``turns_weights``: those beside an image that lies so as well. ATen turns each of these, by a kernel that takes the
+    device longer than Inductor's, and the host less.
     """
 
     def compiler(module: torch.fx.GraphModule, *args: Any, **how: Any) -> Any:
         for node in module.graph.find_nodes(op="call_function", target=torch.ops.aten.convolution_backward.default):
             gradient, *others = node.args[:3]
-            if not _has_channels_last(gradient) or any(map(_goes_by_channels_last, others)):
+            if not _has_channels_last(gradient) or all(map(_has_channels_last, others)):
                 continue
-            with module.graph.inserting_before(node):
-                for place, x in enumerate(others, start=1):
-                    if not _has_channels_last(x):
-                        turned = call(torch.ops.aten.clone.default, x, memory_format=torch.channels_last)
-                        node.update_arg(place, turned)
+            if turns_weights or not any(map(_goes_by_channels_last, others)):
+                _turn(node, [place for place, x in enumerate(others, start=1) if not _has_channels_last(x)])
         module.recompile()
         return inner(module, *args, **how)
 
     return compiler
+
+
+def _turn(node: torch.fx.Node, places: Sequence[int]) -> None:
+    """Give these arguments channels last, and tell anew how the results lie, which go by them."""
+    with node.graph.inserting_before(node):
+        for place in places:
+            turned = call(torch.ops.aten.clone.default, node.args[place], memory_format=torch.channels_last)
+            node.update_arg(place, turned)
+    known = torch.fx.map_arg(node.args, lambda x: x.meta["val"])
+    node.meta["val"] = node.target(*known)  # type: ignore[operator]
+    for user in node.users:
+        if user.target is operator.getitem:
+            user.meta["val"] = node.meta["val"][user.args[1]]
 
 
 def _goes_by_channels_last(node: Any) -> bool:

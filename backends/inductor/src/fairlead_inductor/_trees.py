@@ -7,16 +7,27 @@ import operator
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
+from torch._inductor import compile_fx
 from torch._inductor.compile_fx import compile_fx_inner
 from torch._inductor.utils import clone_preserve_strides
 
 from fairlead.interpret import Packing, copies
 from fairlead.ir import Graph, Kind, Role
+from fairlead_inductor._patched import in_this_thread
 
-__all__ = ["Aligned", "Kept", "admit_thread", "compiler_on_cuda", "records"]
+__all__ = [
+    "Aligned",
+    "Kept",
+    "Recordings",
+    "admit_thread",
+    "compiler_on_cuda",
+    "records",
+    "without_looks_at_addresses",
+]
 
 _ALIGNMENT = 16
 """Bytes, of which Inductor's kernels take addresses to be multiples."""
@@ -133,3 +144,61 @@ def admit_thread() -> None:
     for name, table in zip(names, tables, strict=True):
         setattr(local, name, table)
         torch._C._stash_obj_in_tls(name, table)
+
+
+class Recordings:
+    """What is recorded of a graph of fixed sizes on CUDA devices alone, by code that sees to its inputs' addresses.
+
+    That is when it runs, to be recorded or because it cannot be: a recording reads each input where it did, or where
+    torch copies it to, which torch makes sure of before each replay. What is left beside recordings are kernels of
+    torch's own, which take any address.
+    """
+
+    def __init__(self) -> None:
+        self.made = False
+        """Whether torch found that it can record what was compiled."""
+
+    def within(self, inner: Callable[..., Any]) -> Callable[..., Any]:
+        """``inner``, an ``inner_compile`` of Inductor's, for such code; for what this thread compiles."""
+
+        def cudagraphify(found: Callable[..., Any]) -> Callable[..., Any]:
+            def made(model: Callable[[list[Any]], Any], *args: Any, **how: Any) -> Any:
+                self.made = True
+                return found(_aligning(model, how.get("mutated_input_idxs", ())), *args, **how)
+
+            return made
+
+        def compiler(*args: Any, **how: Any) -> Any:
+            with in_this_thread(compile_fx, "cudagraphify", cudagraphify):
+                return inner(*args, **how)
+
+        return compiler
+
+
+def _aligning(model: Callable[[list[Any]], Any], written: Collection[int]) -> Callable[[list[Any]], Any]:
+    """The code, called with copies of inputs at odd addresses, which are copied back where it writes them."""
+
+    def run(inputs: list[Any]) -> Any:
+        odd = [i for i, x in enumerate(inputs) if isinstance(x, torch.Tensor) and x.data_ptr() % _ALIGNMENT]
+        if not odd:
+            return model(inputs)
+        originals = {i: inputs[i] for i in odd if i in written}
+        for i in odd:
+            inputs[i] = clone_preserve_strides(inputs[i])
+        copied = [inputs[i] for i in originals]
+        results = model(inputs)
+        for original, copy in zip(originals.values(), copied, strict=True):
+            original.copy_(copy)
+        return results
+
+    return run
+
+
+def without_looks_at_addresses() -> AbstractContextManager[None]:
+    """Have what this thread records look at no address of its inputs in each replay: that is done elsewhere.
+
+    Torch looks at each that it was not told to stay, one after another: at all that a backward was saved.
+    """
+    from torch._inductor import cudagraph_trees
+
+    return in_this_thread(cudagraph_trees, "get_input_idxs_to_check", lambda found: lambda *args: ())

@@ -7,7 +7,9 @@ network.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -20,10 +22,20 @@ __all__ = ["Unwrapped"]
 
 
 class Unwrapped:
-    """An ``inner_compile`` of Inductor's that keeps what it compiles, for a graph of so many inputs and outputs."""
+    """An ``inner_compile`` of Inductor's that keeps what it compiles, for a graph of so many inputs and outputs.
 
-    def __init__(self, inner: Callable[..., Any], inputs: int, outputs: int) -> None:
+    ``first``: gives what is around the first call of what was compiled.
+    """
+
+    def __init__(
+        self,
+        inner: Callable[..., Any],
+        inputs: int,
+        outputs: int,
+        first: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
+    ) -> None:
         self._inner = inner
+        self._first = first
         self._inputs, self._outputs = inputs, outputs
         self._made: list[Any] = []
 
@@ -45,14 +57,16 @@ class Unwrapped:
 
         def call(inputs: list[Any]) -> Any:
             nonlocal has_run
-            if torch.is_grad_enabled():
+            if not has_run:
+                with torch.no_grad(), self._first():
+                    results = made(inputs)
+                has_run = True
+                shorten_launches(made.current_callable)
+            elif torch.is_grad_enabled():
                 with torch.no_grad():
                     results = made(inputs)
             else:
                 results = made(inputs)
-            if not has_run:
-                has_run = True
-                shorten_launches(made.current_callable)
             return results if len(results) == outputs else results[:outputs]
 
         return call
