@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 import torch
@@ -76,3 +77,45 @@ def test_the_memory_of_a_large_result_is_used_again_once_it_is_dropped() -> None
     kept = run([given])
     assert kept[0].data_ptr() == first
     assert run([given])[0].data_ptr() != first
+
+
+TINY = torch.tensor([1e-40, -1e-40, 1.0])
+
+
+def compiled(graph: Graph, **options: Any) -> Any:
+    return backend.compile(graph, backend.options_type(**options), {})
+
+
+def attending(dtype: DType = DType.f32) -> Graph:
+    """Rows of a softmax, and twice what came beside them."""
+    x, y, rows, twice = tensor(0, 2, 3, dtype=dtype), tensor(1, 3), tensor(2, 2, 3, dtype=dtype), tensor(3, 3)
+    nodes = [Node("aten._softmax.default", (x, -1, False), (rows,)), Node("aten.add.Tensor", (y, y), (twice,))]
+    return graph([x, y], nodes, rows, twice)
+
+
+def test_numbers_that_are_nearly_zero_are_zero_beside_a_softmax_alone() -> None:
+    x = torch.tensor([[0.0, -100.0, 0.0], [0.0, 1.0, 2.0]])
+    rows, twice = compiled(attending())([x, TINY])
+    assert rows[0, 1] == 0
+    torch.testing.assert_close(rows, torch.softmax(x, -1))
+    assert twice[:2].count_nonzero() == 0
+    y, other = tensor(0, 3), tensor(1, 3)
+    plain = compiled(graph([y], [Node("aten.add.Tensor", (y, y), (other,))], other))
+    assert torch.equal(plain([TINY])[0], TINY + TINY)
+
+
+def test_whether_they_are_zero_is_an_option() -> None:
+    kept = compiled(attending(), session_config={"session.set_denormal_as_zero": "0"})
+    assert torch.equal(kept([torch.zeros(2, 3), TINY])[1], TINY + TINY)
+
+
+@pytest.mark.parametrize("user", [False, True])
+def test_the_callers_thread_is_left_as_it_was(user: bool) -> None:
+    torch.set_flush_denormal(user)
+    try:
+        run = compiled(attending())
+        for _ in range(2):
+            assert (TINY * 1.0).count_nonzero() == (1 if user else 3)
+            run([torch.zeros(2, 3), TINY])
+    finally:
+        torch.set_flush_denormal(False)

@@ -72,3 +72,34 @@ def test_many_parts_are_joined_one_after_the_other(dim: int) -> None:
     b.output(b.op("aten.cat.default", tuple(given), dim))
     found = backend.compile(b.graph(), TVMOptions(threads="one"), {})(parts)
     torch.testing.assert_close(found, [torch.cat(parts, dim)], rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+def test_what_a_softmax_leaves_out_by_far_is_zero(dim: int) -> None:
+    """Products of 4e-44, which eager has for a score less by 100, take processors several times as long as others."""
+    b = ir.Builder("g")
+    x = b.input("f32[3, 20]", "x")
+    b.output(b.op("aten._softmax.default", x, dim, False))
+    b.output(b.op("aten._log_softmax.default", x, dim, False))
+    given = torch.randn(3, 20)
+    given[1] -= 100
+    given[:, 4] -= 100
+    given[0, 7] = float("-inf")
+    found, logarithms = backend.compile(b.graph(), TVMOptions(threads="one"), {})([given])
+    torch.testing.assert_close(found, given.softmax(dim))
+    torch.testing.assert_close(logarithms, given.log_softmax(dim))
+    assert ((found == 0) | (found > torch.finfo(torch.float32).tiny)).all()
+    assert (found[:, 4] == 0).all() if dim else (found[1] == 0).any()
+
+
+def test_an_attention_leaves_out_by_far_what_its_mask_takes_100_from() -> None:
+    b = ir.Builder("g")
+    query, key, value, mask = (
+        b.input(k) for k in ("f32[1, 2, 5, 8]", "f32[1, 2, 6, 8]", "f32[1, 2, 6, 8]", "f32[5, 6]")
+    )
+    given = [torch.randn(1, 2, n, 8) for n in (5, 6, 6)] + [torch.zeros(5, 6)]
+    given[3][:, ::2] = -100
+    b.output(*b.ops("nn.scaled_dot_product_attention", query, key, value, mask, 0.0, False, 0.3)[:1])
+    found = backend.compile(b.graph(), TVMOptions(threads="one"), {})(given)
+    expected = torch.nn.functional.scaled_dot_product_attention(*given[:3], attn_mask=given[3], scale=0.3)
+    torch.testing.assert_close(found, [expected])

@@ -6,13 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import onnxruntime
 import torch
 from onnxruntime.capi import _pybind_state as ort
 
 from fairlead.ir import Graph
 from fairlead.passes import row_major_inputs
 from fairlead_onnx import ModelFile, RealForm
+from fairlead_onnxrt._denormals import flushed
 from fairlead_onnxrt._options import OnnxRuntimeOptions
 from fairlead_onnxrt._session import Session, model_file, open_session, optimized_text
 from fairlead_onnxrt._signature import Signature, signature_of
@@ -79,7 +79,7 @@ class _Runs:
         try:
             binding = self._idle.pop()
         except IndexError:
-            binding = _Binding(self._session.session, self._signature)
+            binding = _Binding(self._session, self._signature)
         try:
             return binding.run(inputs)
         finally:
@@ -89,9 +89,10 @@ class _Runs:
 class _Binding:
     """One set of bound addresses. What stays where it was is not bound again; every output is."""
 
-    def __init__(self, session: onnxruntime.InferenceSession, signature: Signature) -> None:
-        self._run = session._sess.run_with_iobinding
-        self._binding = ort.SessionIOBinding(session._sess)
+    def __init__(self, session: Session, signature: Signature) -> None:
+        self._run = session.session._sess.run_with_iobinding
+        self._flushes = session.flushes
+        self._binding = ort.SessionIOBinding(session.session._sess)
         self._options = ort.RunOptions()
         self._signature = signature
         self._addresses: list[int] = [0] * len(signature.inputs)
@@ -127,7 +128,11 @@ class _Binding:
             tensor = torch.empty(shape, dtype=out.dtype, device="cpu")
             binding.bind_output(out.name, _CPU, out.element, shape, tensor.data_ptr() or _NOWHERE_ADDRESS)
             outputs.append(tensor)
-        self._run(binding, self._options)
+        if self._flushes:
+            with flushed():
+                self._run(binding, self._options)
+        else:
+            self._run(binding, self._options)
         if large:
             values = binding.get_outputs()
             for at in large:

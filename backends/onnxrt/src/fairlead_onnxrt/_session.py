@@ -13,6 +13,7 @@ import torch
 
 from fairlead.ir import DType, Graph
 from fairlead_onnx import ModelFile, lower
+from fairlead_onnxrt._denormals import FLUSH, as_before, has_softmax
 from fairlead_onnxrt._devices import CPU
 from fairlead_onnxrt._options import OnnxRuntimeOptions
 from fairlead_onnxrt._target import target_here
@@ -30,10 +31,11 @@ _ERRORS_ONLY = 3
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A session, and everything that its memory depends on."""
+    """A session, everything that its memory depends on, and whether it takes numbers that are nearly zero for zero."""
 
     session: onnxruntime.InferenceSession
     weights: tuple[object, ...]
+    flushes: bool
 
 
 def model_file(graph: Graph, constants: Iterable[int]) -> ModelFile:
@@ -57,18 +59,21 @@ def open_session(
     tensors = {name: constants[i].detach().contiguous() for i in constants if (name := file.inputs[i]) is not None}
     values = {name: as_ort_value(t) for name, t in tensors.items()}
     settings = settings_of(options)
+    flushes = options.session_config.get(FLUSH, str(int(has_softmax(graph))))
+    settings.add_session_config_entry(FLUSH, flushes)
     if values:
         settings.add_external_initializers(list(values), list(values.values()))
     if written is not None:
         settings.optimized_model_filepath = str(written)
         settings.add_session_config_entry("session.optimized_model_external_initializers_file_name", "weights")
-    session = onnxruntime.InferenceSession(
-        file.model,
-        settings,
-        providers=[(name, options.provider_options.get(name, {})) for name in options.providers or (CPU,)],
-        disabled_optimizers=disabled_in(graph, options),
-    )
-    return Session(session, (tensors, values))
+    with as_before():
+        session = onnxruntime.InferenceSession(
+            file.model,
+            settings,
+            providers=[(name, options.provider_options.get(name, {})) for name in options.providers or (CPU,)],
+            disabled_optimizers=disabled_in(graph, options),
+        )
+    return Session(session, (tensors, values), flushes == "1")
 
 
 def optimized_text(

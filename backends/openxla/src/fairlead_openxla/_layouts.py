@@ -33,8 +33,11 @@ _LANES = 16
 FEW_ROWS = 16
 """Rows from which another layout of the factor on the right is worth having."""
 
-_MANY_ROWS = 128
-"""Rows from which transposes cost more than Eigen gains by them."""
+_MANY_ROWS = 97
+"""Rows from which transposes cost more than Eigen gains by them.
+
+It takes the rows of a turned product 48 at once, and a few that are left over as long as another 48.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from fairlead.ir import DType, Node
 from fairlead_tvm import _tvm as t
 from fairlead_tvm._arrays import Array, Computed, Index, Shape, Strided
 from fairlead_tvm._call import Call
-from fairlead_tvm._functions import exp, log
+from fairlead_tvm._functions import exp_of_less, log
 from fairlead_tvm._gemm import Product
 from fairlead_tvm._kernel import Kernel
 from fairlead_tvm._numbers import constant
@@ -123,7 +123,7 @@ def _row(k: Kernel, row: Row, scores: Strided, dtype: DType) -> tuple[Any, Expr,
     values = row.held(lambda j: k.element(scores, [*row.at, j]))
     most = row.largest(lambda j: values[j])
     peak = k.named(t.select(t.eq(most, t.const(-math.inf, dtype)), t.const(0.0, dtype), most), dtype)
-    row.each(lambda j: k.store(values, exp(k, values[j] - peak, dtype), j))
+    row.each(lambda j: k.store(values, exp_of_less(k, values[j] - peak, dtype), j))
     total = row.sum(lambda j: values[j])
     return values, peak, k.named(t.select(t.eq(total, t.const(0.0, dtype)), t.const(1.0, dtype), total), dtype)
 
@@ -165,7 +165,7 @@ def attention_backward(
     dtype = query.dtype
     scores = _scores(c, query, key, mask, causal, scale)
     total = reshaped(c.program, c.stored(logsumexp), (*scores.shape[:-1], 1))
-    weights = c.stored(c.kernel_map(lambda k, s, n: exp(k, s - n, dtype), scores, total, cost=20))
+    weights = c.stored(c.kernel_map(lambda k, s, n: exp_of_less(k, s - n, dtype), scores, total, cost=20))
     row = reduced(c.program, c.map(lambda g, o: g * o, grad, c.stored(out)), (grad.ndim - 1,), "sum")
     of_weights = _matmul(grad, _turned(c, value))
     number = constant(scale, dtype)

@@ -9,7 +9,7 @@ from fairlead_tvm import _tvm as t
 from fairlead_tvm._kernel import Kernel
 from fairlead_tvm._tvm import Expr
 
-__all__ = ["erf", "exp", "log", "log1p", "rounded", "sigmoid", "sqrt", "tanh"]
+__all__ = ["erf", "exp", "exp_of_less", "log", "log1p", "rounded", "sigmoid", "sqrt", "tanh"]
 
 F = DType.f32
 
@@ -39,7 +39,28 @@ def exp(k: Kernel, x: Expr, dtype: DType) -> Expr:
     if dtype is not F:
         return t.call("exp", x)
     near = t.select(x > _c(89.0), _c(89.0), t.select(x < _c(-104.0), _c(-104.0), x))
-    near = k.named(near, F)
+    y, whole = _parts(k, near)
+    half = k.named(whole >> t.const(1, DType.i32), DType.i32)
+    grown = y * _power_of_two(k, half) * _power_of_two(k, whole - half)
+    return t.select(t.ne(x, x), x, grown)
+
+
+_LEAST = -87.0
+"""Below it ``e ** x`` is no normal number, which processors take several times as long to multiply."""
+
+
+def exp_of_less(k: Kernel, x: Expr, dtype: DType) -> Expr:
+    """``e ** x`` of a softmax's scores less the largest, or than their logarithm: zero where it is not normal."""
+    if dtype is not F:
+        return exp(k, x, dtype)
+    y, whole = _parts(k, t.select(x < _c(_LEAST), _c(_LEAST), x))
+    found = t.select(x < _c(_LEAST), _c(0.0), y * _power_of_two(k, whole))
+    return t.select(t.ne(x, x), x, found)
+
+
+def _parts(k: Kernel, x: Expr) -> tuple[Expr, Expr]:
+    """``e ** x`` as a number near 1 and a power of two."""
+    near = k.named(x, F)
     n = k.named(t.call("floor", near * _c(1.44269504088896341) + _c(0.5)), F)
     r = k.named(near - n * _c(0.693359375) - n * _c(-2.12194440e-4), F)
     p = _polynomial(
@@ -47,10 +68,7 @@ def exp(k: Kernel, x: Expr, dtype: DType) -> Expr:
         (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1),
     )
     y = k.named(p * (r * r) + r + _c(1.0), F)
-    whole = k.named(t.cast(n, DType.i32), DType.i32)
-    half = k.named(whole >> t.const(1, DType.i32), DType.i32)
-    grown = y * _power_of_two(k, half) * _power_of_two(k, whole - half)
-    return t.select(t.ne(x, x), x, grown)
+    return y, k.named(t.cast(n, DType.i32), DType.i32)
 
 
 def sigmoid(k: Kernel, x: Expr, dtype: DType) -> Expr:

@@ -9,7 +9,7 @@ from fairlead.ir import DType, Node, dims
 from fairlead_tvm import _tvm as t
 from fairlead_tvm._arrays import Array, Strided
 from fairlead_tvm._call import Call
-from fairlead_tvm._functions import exp, log, sqrt
+from fairlead_tvm._functions import exp, exp_of_less, log, sqrt
 from fairlead_tvm._kernel import Kernel
 from fairlead_tvm._numbers import cast, constant, operand, wide
 from fairlead_tvm._reduce import reduced
@@ -166,11 +166,11 @@ def _softmax(c: Call, x: Array, dim: int, *, logarithm: bool) -> Array:
         values = row.held(lambda j: k.element(x, [*row.at, j]))
         peak = row.largest(lambda j: values[j])
         if logarithm:
-            total = row.sum(lambda j: exp(k, values[j] - peak, dtype))
+            total = row.sum(lambda j: exp_of_less(k, values[j] - peak, dtype))
             shift = k.named(log(k, total, dtype), dtype)
             row.each(lambda j: k.write(out, [*row.at, j], (values[j] - peak) - shift))
             return
-        row.each(lambda j: k.store(values, exp(k, values[j] - peak, dtype), j))
+        row.each(lambda j: k.store(values, exp_of_less(k, values[j] - peak, dtype), j))
         total = row.sum(lambda j: values[j])
         row.each(lambda j: k.write(out, [*row.at, j], values[j] / total))
 
@@ -181,7 +181,7 @@ def _softmax_across(c: Call, x: Array, over: tuple[int, ...], logarithm: bool) -
     dtype = x.dtype
     peak = reduced(c.program, x, over, "max")
     shifted = c.map(lambda v, p: v - p, x, peak)
-    e = c.stored(c.kernel_map(lambda k, v: exp(k, v, dtype), shifted, cost=20))
+    e = c.stored(c.kernel_map(lambda k, v: exp_of_less(k, v, dtype), shifted, cost=20))
     total = reduced(c.program, e, over, "sum")
     if not logarithm:
         return c.map(lambda v, s: v / s, e, total)
@@ -209,7 +209,7 @@ def softmax_backward(c: Call, grad: Array, y: Array, dim: int, dtype: Any) -> Ar
 def log_softmax_backward(c: Call, grad: Array, y: Array, dim: int, dtype: Any) -> Array:
     grad, y = wide(grad), wide(y)
     total = reduced(c.program, grad, axes(dim, y.ndim), "sum")
-    return c.kernel_map(lambda k, g, v, s: g - exp(k, v, y.dtype) * s, grad, y, total, cost=20)
+    return c.kernel_map(lambda k, g, v, s: g - exp_of_less(k, v, y.dtype) * s, grad, y, total, cost=20)
 
 
 @rule("logsumexp")
