@@ -11,6 +11,7 @@ import onnxruntime
 
 from fairlead.ir import Graph, Symbol, TensorType
 from fairlead_onnx import ModelFile
+from fairlead_onnxrt._denormals import as_before
 from fairlead_onnxrt._devices import CPU, CUDA
 from fairlead_onnxrt._options import OnnxRuntimeOptions
 from fairlead_onnxrt._session import disabled_in, settings_of
@@ -41,13 +42,14 @@ def open_cuda_session(
     settings.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
     if written is not None:
         settings.optimized_model_filepath = str(written)
-    session = onnxruntime.InferenceSession(
-        file.model,
-        settings,
-        providers=[(CUDA, cuda_options(options, stream)), (CPU, options.provider_options.get(CPU, {}))],
-        disabled_optimizers=[*disabled_in(graph, options), TO_SPLIT],
-        enable_fallback=0,
-    )
+    with as_before():
+        session = onnxruntime.InferenceSession(
+            file.model,
+            settings,
+            providers=[(CUDA, cuda_options(options, stream)), (CPU, options.provider_options.get(CPU, {}))],
+            disabled_optimizers=[*disabled_in(graph, options), TO_SPLIT],
+            enable_fallback=0,
+        )
     if CUDA not in session.get_providers():
         raise _not_loaded()
     placed = session.get_provider_graph_assignment_info()
