@@ -113,6 +113,12 @@ def laying_out(graph: Graph, written: Collection[int], inner: Callable[..., Any]
         with module.graph.inserting_before(output):
             laid_out = [_row_major(x, not graph.symbols) if k in seen else x for k, x in enumerate(results)]
         output.args = (tuple(laid_out),)
+        if _STRIDES in output.meta:
+            known = output.meta[_STRIDES]
+            changed = {k: x for k, x in enumerate(laid_out) if x is not results[k]}
+            output.meta[_STRIDES] = [
+                changed[k].meta["val"].stride() if k in changed else s for k, s in enumerate(known)
+            ]
         module.recompile()
         return inner(module, *args, **how)
 
@@ -238,3 +244,6 @@ def _has_channels_last(node: Any) -> bool:
 
 _SEEN = "user_visible_output_idxs"
 """Where Inductor notes which outputs keep their strides; without it none do."""
+
+_STRIDES = "original_output_strides"
+"""Where it notes these strides, from torch 2.15 on before it is given the module; before, when it has it."""
