@@ -28,24 +28,16 @@ def has_softmax(graph: Graph) -> bool:
 @contextlib.contextmanager
 def as_before() -> Iterator[None]:
     """Leave this thread as it was: ONNX Runtime sets it up as the first session of a process asks for."""
-    before = _flushes()
+    flushes = sys.float_info.min / 2 == 0.0
     try:
         yield
     finally:
-        torch.set_flush_denormal(before)
+        torch.set_flush_denormal(flushes)
 
 
 @contextlib.contextmanager
 def flushed() -> Iterator[None]:
     """Have this thread take numbers that are nearly zero for zero meanwhile."""
-    before = _flushes()
-    torch.set_flush_denormal(True)
-    try:
+    with as_before():
+        torch.set_flush_denormal(True)
         yield
-    finally:
-        if not before:
-            torch.set_flush_denormal(False)
-
-
-def _flushes() -> bool:
-    return sys.float_info.min / 2 == 0.0

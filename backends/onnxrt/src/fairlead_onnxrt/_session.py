@@ -59,8 +59,10 @@ def open_session(
     tensors = {name: constants[i].detach().contiguous() for i in constants if (name := file.inputs[i]) is not None}
     values = {name: as_ort_value(t) for name, t in tensors.items()}
     settings = settings_of(options)
-    flushes = options.session_config.get(FLUSH, str(int(has_softmax(graph))))
-    settings.add_session_config_entry(FLUSH, flushes)
+    flushes = options.session_config.get(FLUSH)
+    if flushes is None:  # a second entry of one name would be warned of
+        flushes = str(int(has_softmax(graph)))
+        settings.add_session_config_entry(FLUSH, flushes)
     if values:
         settings.add_external_initializers(list(values), list(values.values()))
     if written is not None:
