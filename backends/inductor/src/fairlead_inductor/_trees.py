@@ -13,7 +13,8 @@ from typing import Any
 import torch
 from torch._inductor import compile_fx
 from torch._inductor.compile_fx import compile_fx_inner
-from torch._inductor.utils import clone_preserve_strides
+from torch._inductor.utils import align_inputs_from_check_idxs, clone_preserve_strides
+from torch.utils._ordered_set import OrderedSet
 
 from fairlead.interpret import Packing, copies
 from fairlead.ir import Graph, Kind, Role
@@ -179,17 +180,8 @@ def _aligning(model: Callable[[list[Any]], Any], written: Collection[int]) -> Ca
     """The code, called with copies of inputs at odd addresses, which are copied back where it writes them."""
 
     def run(inputs: list[Any]) -> Any:
-        odd = [i for i, x in enumerate(inputs) if isinstance(x, torch.Tensor) and x.data_ptr() % _ALIGNMENT]
-        if not odd:
-            return model(inputs)
-        originals = {i: inputs[i] for i in odd if i in written}
-        for i in odd:
-            inputs[i] = clone_preserve_strides(inputs[i])
-        copied = [inputs[i] for i in originals]
-        results = model(inputs)
-        for original, copy in zip(originals.values(), copied, strict=True):
-            original.copy_(copy)
-        return results
+        tensors = [i for i, x in enumerate(inputs) if isinstance(x, torch.Tensor)]
+        return align_inputs_from_check_idxs(model, tensors, OrderedSet(written))(inputs)
 
     return run
 
