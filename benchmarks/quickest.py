@@ -1,8 +1,8 @@
-"""What ``benchmark=True`` chooses, and what a call then takes beside eager and beside the backend alone.
+"""What ``benchmark`` chooses, left out or True, and what a call then takes beside eager and beside the backend alone.
 
-    python benchmarks/quickest.py [--models nets:mamba vit-b] [--backends openxla] [--train] [--turns 15] [--out PATH]
+    python benchmarks/quickest.py [--models nets:mamba vit-b] [--backends openxla] [--ways None] [--train] [--out PATH]
 
-Each model and backend has a process of its own, in which the three take turns once the choice is made; a ratio is the
+Each model and backend has a process of its own, in which all take turns once the choice is made; a ratio is the
 median of the turns' ratios. A step of training is one call, its backward, and the weights written as an optimizer does.
 """
 
@@ -38,71 +38,74 @@ MORE = 30
 """Calls in which graphs are put off that only the first call had, such as transformers' before a config is filled."""
 
 
+WAYS = {"None": None, "True": True, "False": False}
+"""What ``benchmark`` may be, by its text."""
+
+
 class Row(msgspec.Struct, frozen=True):
-    """Milliseconds of eager, speeds over it with the choice and without, and the choice by graph."""
+    """Milliseconds of eager, speeds over it by what ``benchmark`` is, and by that what was chosen for which graph."""
 
     model: str
     backend: str
     eager: float
-    benchmarked: float
-    alone: float
-    choice: list[str]
+    speeds: dict[str, float]
+    choices: dict[str, list[str]]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", nargs="+", default=["nets:mamba", "nets:swin", "vit-b"])
     parser.add_argument("--backends", nargs="+", default=["onnxrt", "openvino", "openxla", "tvm"])
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS), help="what benchmark is")
     parser.add_argument("--train", action="store_true", help="steps of training")
     parser.add_argument("--turns", type=int, default=15)
     parser.add_argument("--out", type=Path, default=ROOT / "docs/results/quickest")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
-        row = measured(options.models[0], options.backends[0], options.turns, training=options.train)
+        row = measured(options.models[0], options.backends[0], options.ways, options.turns, training=options.train)
         print(msgspec.json.encode(row).decode())
         return
     rows: list[Row] = []
     for model in options.models:
         for backend in options.backends:
             command = [sys.executable, __file__, "--one", "--models", model, "--backends", backend]
-            command += ["--turns", str(options.turns), *(["--train"] if options.train else [])]
+            command += ["--turns", str(options.turns), *(["--train"] if options.train else []), "--ways", *options.ways]
             found = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
             rows.append(msgspec.json.decode(found.stdout.splitlines()[-1], type=Row))
             print(rows[-1], file=sys.stderr, flush=True)
             data = msgspec.json.format(msgspec.json.encode(rows), indent=1) + b"\n"
-            write_results(options.out, page(rows, options.turns, training=options.train), data)
+            write_results(options.out, page(rows, options.ways, options.turns, training=options.train), data)
 
 
-def measured(name: str, backend: str, turns: int, *, training: bool) -> Row:
-    """The row of a model and a backend; twins of the model, so that none is compiled twice."""
+def measured(name: str, backend: str, ways: Sequence[str], turns: int, *, training: bool) -> Row:
+    """The row of a model and a backend; a copy of the model for each way, so that none is compiled twice."""
     model = load(name, training=training)
     torch.manual_seed(0)
-    twins = [copy.deepcopy(model.module) for _ in range(2)]
-    quickest = fairlead.compile(twins[0], backend=backend, benchmark=True)
-    alone = fairlead.compile(twins[1], backend=backend)
-    calls = {
-        "eager": step(model.module, model, training),
-        "benchmarked": step(quickest, model, training),
-        "alone": step(alone, model, training),
+    compiled = {
+        way: fairlead.compile(copy.deepcopy(model.module), backend=backend, benchmark=WAYS[way]) for way in ways
     }
-    for _ in range((WARM + ROUNDS) * CANDIDATES * (2 if training else 1) + MORE):  # a backward comes after its forward
-        calls["benchmarked"]()
+    calls = {"eager": step(model.module, model, training)}
+    calls |= {way: step(made, model, training) for way, made in compiled.items()}
+    if "True" in ways:  # a backward comes after its forward
+        for _ in range((WARM + ROUNDS) * CANDIDATES * (2 if training else 1) + MORE):
+            calls["True"]()
     times: dict[str, list[float]] = {each: [] for each in calls}
     for turn in range(turns + 2):
         for each, call in calls.items():
             took = timed(call)
             if turn > 1:
                 times[each].append(took)
-    ratios = {
-        each: statistics.median(a / b for a, b in zip(times["eager"], times[each], strict=True)) for each in calls
+    speeds = {way: statistics.median(a / b for a, b in zip(times["eager"], times[way], strict=True)) for way in ways}
+    choices = {
+        way: [
+            f"{graph.name}: {reason}"
+            for graph in placed(made)
+            for reason in sorted({d.reason for d in graph.declines if " ms a call " in d.reason})
+        ]
+        for way, made in compiled.items()
     }
-    choice = [
-        f"{graph.name}: {reason}"
-        for graph in placed(quickest)
-        for reason in sorted({d.reason for d in graph.declines if " ms a call " in d.reason})
-    ]
-    return Row(name, backend, 1e3 * statistics.median(times["eager"]), ratios["benchmarked"], ratios["alone"], choice)
+    return Row(name, backend, 1e3 * statistics.median(times["eager"]), speeds, choices)
 
 
 def placed(compiled: Any) -> Sequence[GraphPlacement]:
@@ -133,24 +136,25 @@ def timed(call: Callable[[], None]) -> float:
     return time.perf_counter() - start
 
 
-def page(rows: Sequence[Row], turns: int, *, training: bool) -> str:
+def page(rows: Sequence[Row], ways: Sequence[str], turns: int, *, training: bool) -> str:
     what = "a step of training" if training else "inference"
+    named = [f"`benchmark={way}`" for way in ways]
     lines = [
-        "| model | backend | eager, ms | speed over eager, `benchmark=True` | without | choice |",
-        "| --- | --- | ---: | ---: | ---: | --- |",
+        f"| model | backend | eager, ms | {' | '.join(named)} | choice |",
+        f"| --- | --- | ---: |{' ---: |' * len(ways)} --- |",
     ]
     for r in rows:
-        chosen = "<br>".join(r.choice) or r.backend
-        lines.append(f"| {r.model} | {r.backend} | {r.eager:.1f} | {r.benchmarked:.2f} | {r.alone:.2f} | {chosen} |")
+        chosen = "<br>".join(f"{way}: {each}" for way in ways for each in r.choices[way]) or r.backend
+        speeds = " | ".join(f"{r.speeds[way]:.2f}" for way in ways)
+        lines.append(f"| {r.model} | {r.backend} | {r.eager:.1f} | {speeds} | {chosen} |")
     machine = describe()
     return (
-        f"# What `benchmark=True` chooses: {what}\n\n`python benchmarks/quickest.py {' '.join(sys.argv[1:])}`. "
+        f"# What `benchmark` chooses: {what}\n\n`python benchmarks/quickest.py {' '.join(sys.argv[1:])}`. "
         f"{machine.processor}, {machine.cores} cores, torch {torch.__version__} with threads for "
-        f"{torch.get_num_threads()}.\n\nAll of a row in one process, in {turns} turns after the choice; a ratio is the "
-        "median of the turns' ratios, above 1 where eager is slower. Where a graph is named, its first calls were "
-        "quicker through another backend of the cascade; the others stay with the one asked for.\n\n"
-        + "\n".join(lines)
-        + "\n"
+        f"{torch.get_num_threads()}.\n\nSpeeds over eager, all of a row in one process, in {turns} turns after the "
+        "choice: the median of the turns' ratios, above 1 where eager is slower. Where a graph is named, its "
+        "calls were quicker through what is said there; the others stay with the backend that was asked for. `None` "
+        "is what a program has that says nothing of it.\n\n" + "\n".join(lines) + "\n"
     )
 
 

@@ -104,6 +104,12 @@ def test_numbers_that_are_nearly_zero_are_zero_beside_a_softmax_alone() -> None:
     assert torch.equal(plain([TINY])[0], TINY + TINY)
 
 
+def test_they_are_what_they_are_where_numbers_of_float64_would_be_zero_as_well() -> None:
+    rows, twice = compiled(attending(DType.f64))([torch.tensor([[0.0, -710.0, 0.0]] * 2, dtype=torch.float64), TINY])
+    assert 0 < rows[0, 1] < sys.float_info.min
+    assert torch.equal(twice, TINY + TINY)
+
+
 def test_whether_they_are_zero_is_an_option(capfd: pytest.CaptureFixture[str]) -> None:
     kept = compiled(attending(), session_config={"session.set_denormal_as_zero": "0"})
     assert not capfd.readouterr().err  # of entries that are given twice ONNX Runtime warns

@@ -203,6 +203,22 @@ def test_loops_are_shared_among_torchs_threads_which_stay_free_to_move() -> None
     assert found.stdout.split() == ["True", "True", "True"], found.stderr
 
 
+def test_a_process_does_with_exceptions_what_it_did() -> None:
+    """In a process of its own: TVM replaces what is called with them when it is imported."""
+    code = """
+import sys, torch
+from fairlead.ir import Builder
+from fairlead_tvm import TVMOptions, backend
+before = sys.excepthook
+b = Builder("g")
+b.output(b.op("aten.relu.default", b.input("f32[2]", "x")))
+backend.compile(b.graph(), TVMOptions(), {})([torch.ones(2)])
+print("tvm" in sys.modules, sys.excepthook is before)
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == ["True", "True"], found.stderr
+
+
 @pytest.mark.usefixtures("two_threads")
 def test_a_stored_program_shares_its_loops_too() -> None:
     graph, x = _shared()

@@ -25,7 +25,7 @@ def request_of(
     rng: Rng | None = None,
     precision: Precision | None = None,
     share_weights: bool = False,
-    benchmark: bool = False,
+    benchmark: bool | None = None,
 ) -> Request:
     """The request that the arguments make; all but ``mode`` may also be in ``options``.
 
@@ -118,7 +118,9 @@ def _flag(name: str, value: object, advice: str) -> bool:
     raise _argument(f"{name} is {value!r}", advice)
 
 
-def _benchmark(value: object, fallback: tuple[str, ...], budget: int | float | None) -> bool:
+def _benchmark(value: object, fallback: tuple[str, ...], budget: int | float | None) -> bool | None:
+    if value is None:
+        return None
     tries = _flag("benchmark", value, "pass True to run each graph on the quickest backend, or False")
     if tries and not fallback:
         raise _argument("benchmark has no other backend to compare with", 'name some: fallback=("inductor", "eager")')

@@ -17,7 +17,7 @@ from fairlead._program import Runnable
 from fairlead.ir import Graph, Role
 from fairlead.passes import communicates, work
 
-__all__ = ["BenchmarkedProgram", "Choice", "Trials"]
+__all__ = ["MARGIN", "BenchmarkedProgram", "Choice", "Trials", "work_of"]
 
 _log = logging.getLogger("fairlead.benchmark")
 
@@ -129,7 +129,7 @@ class BenchmarkedProgram:
 
     def _tried(self, args: list[Any]) -> list[Any]:
         name = self._names[self._calls % len(self._names)]
-        amount, given = self._work(args), args.copy()
+        amount, given = work_of(self._graph, args), args.copy()
         self._wait()
         start = time.perf_counter()
         try:
@@ -171,16 +171,18 @@ class BenchmarkedProgram:
         self._trials.leave(self)
         self._settled(choice)
 
-    def _work(self, args: Sequence[Any]) -> float:
-        if not self._graph.symbols:
-            return 1.0
-        sources = ((s.name, *s.source) for s in self._graph.symbols)
-        sizes = {name: args[i] if axis is None else args[i].shape[axis] for name, i, axis in sources}
-        return max(1.0, sum(work(node, sizes) for node in self._graph.nodes))
-
     def _wait(self) -> None:
         for device in self._devices:
             torch.cuda.synchronize(device)
+
+
+def work_of(graph: Graph, args: Sequence[Any]) -> float:
+    """The work of a graph for the sizes that it is called with; 1.0 where they are those that it says."""
+    if not graph.symbols:
+        return 1.0
+    sources = ((s.name, *s.source) for s in graph.symbols)
+    sizes = {name: args[i] if axis is None else args[i].shape[axis] for name, i, axis in sources}
+    return max(1.0, sum(work(node, sizes) for node in graph.nodes))
 
 
 def _has_effects(graph: Graph) -> bool:

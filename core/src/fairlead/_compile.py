@@ -13,7 +13,8 @@ import torch
 
 from fairlead import _debug, _failures, _hook_calls, _settings, hooks
 from fairlead._benchmark import BenchmarkedProgram, Choice, Trials
-from fairlead._precision import PreciseProgram, options_of
+from fairlead._first_call import MeasuredProgram, is_worth_measuring
+from fairlead._precision import PreciseProgram, options_of, set_to
 from fairlead._program import Plan, Program, Runnable
 from fairlead._registry import registry
 from fairlead._stages import Stage
@@ -61,7 +62,8 @@ class Request(msgspec.Struct, frozen=True):
     which calls are compared with torch; None is none of them. ``rng``: ``"eager"`` has torch draw all random numbers;
     None leaves them to backends that draw themselves. ``precision``: the least that is accepted of float32; None
     is what backends do by default, and what torch is set to. ``share_weights``: no backend is offered weights to hold.
-    ``benchmark``: the backend and those of ``fallback`` are tried on the first calls of each graph.
+    ``benchmark``: True has the backend and those of ``fallback`` tried on the first calls of each graph, None has eager
+    tried beside the backend at the first; False is neither.
     """
 
     backend: str
@@ -73,7 +75,7 @@ class Request(msgspec.Struct, frozen=True):
     rng: Rng | None = None
     precision: Precision | None = None
     share_weights: bool = False
-    benchmark: bool = False
+    benchmark: bool | None = None
 
     def on(self, graph: Graph) -> Request:
         """The request for a graph. Where its tensors are on several devices, that beside the CPU decides."""
@@ -164,8 +166,11 @@ class Session:
             self._targets[request.backend] = backend, options_of(backend, request.options, request.precision)
         build = _Build(request, *self._targets[request.backend], captured, len(self._records), self.permit)
         program: Runnable = build.program()
-        if request.benchmark and build.record.graph.native and not _settings.strict():
-            program = self._benchmarked(build, program)
+        if build.record.graph.native and not _settings.strict():
+            if request.benchmark:
+                program = self._benchmarked(build, program)
+            elif build.is_measured():
+                program = self._measured(build, program)
         self._records.append(build.record)
         self._programs.append(program)
         return program
@@ -189,6 +194,32 @@ class Session:
                 self._records[index] = builds[choice.backend].takes_from(request.backend, choice)
 
         return BenchmarkedProgram(asked.graph, programs, self._trials, settled) if len(programs) > 1 else program
+
+    def _measured(self, asked: _Build, program: Runnable) -> Runnable:
+        """The program, or eager from the first call on, where that is quicker."""
+        request, captured, index = asked.request, asked.captured, len(self._records)
+        graph = msgspec.structs.replace(captured.canonical, name=asked.name)
+        backend: Backend[Any] = registry.ready(DRAWS)
+        options = options_of(backend, None, request.precision)
+        constants = tuple(captured.constants.values())
+
+        def eager() -> Callable[[list[Any]], Any]:
+            executable = backend.compile(graph, options, {})
+
+            def run(args: list[Any]) -> Any:
+                with set_to(request.precision, on_cuda=False):
+                    return executable([*args, *constants])
+
+            return run
+
+        def left_to_eager(choice: Choice) -> Runnable:
+            alone = msgspec.structs.replace(request, backend=DRAWS, options={}, fallback=())
+            build = _Build(alone, backend, options, captured, index, self.permit)
+            made = build.program()
+            self._records[index] = build.takes_from(request.backend, choice)
+            return made
+
+        return MeasuredProgram(graph, request.backend, program, eager, left_to_eager)
 
     def ran_in_torch(self, name: str, kind: Kind, ops: Sequence[str], reason: str) -> None:
         """Take note of a graph that could not be captured and that torch runs as it is; raises over budget."""
@@ -248,6 +279,14 @@ class _Build:
             return Program(*program) if precision is None else PreciseProgram(precision, *program)
         subject = Subject(self._named, self._target(self.backend.name), verify, self._ran_on)
         return VerifiedProgram(subject, precision, *program)
+
+    def is_measured(self) -> bool:
+        """Whether eager may have the graph where it is quicker, and that is found out."""
+        request = self.request
+        if request.backend == DRAWS or DRAWS not in request.fallback or request.benchmark is False:
+            return False
+        is_free = request.max_fallback is None and request.verify is None and not self.captured.is_step
+        return is_free and is_worth_measuring(self.captured.canonical)
 
     def takes_from(self, asked: str, choice: Choice) -> _Record:
         """The record of the graph as it runs here, because the backend that was asked for is slower."""

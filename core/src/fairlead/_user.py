@@ -50,7 +50,7 @@ def compile(
     rng: Rng | None = ...,
     precision: Precision | None = ...,
     share_weights: bool = ...,
-    benchmark: bool = ...,
+    benchmark: bool | None = ...,
 ) -> F: ...
 
 
@@ -71,7 +71,7 @@ def compile(
     rng: Rng | None = ...,
     precision: Precision | None = ...,
     share_weights: bool = ...,
-    benchmark: bool = ...,
+    benchmark: bool | None = ...,
 ) -> Callable[[F], F]: ...
 
 
@@ -91,7 +91,7 @@ def compile(
     rng: Rng | None = None,
     precision: Precision | None = None,
     share_weights: bool = False,
-    benchmark: bool = False,
+    benchmark: bool | None = None,
 ) -> Any:
     """Compile a module, a function or a program of ``torch.export`` with a backend by name; a call or a decorator.
 
@@ -109,9 +109,11 @@ def compile(
     ``precision``: the least that is accepted of float32, with one meaning on every backend, which
     `fairlead.backend.Precision` has; left out, backends compute in float32 and torch's kernels as torch is set.
     ``share_weights``: backends read weights at each call where torch has them, instead of holding them packed for their
-    kernels, which is faster and takes their memory again. ``benchmark``: the first calls of each graph are made by the
-    backend and by those of ``fallback`` in turns, 7 each, and the quickest runs it from then on, the backend itself
-    unless another is by 5 % quicker; the report has the times. Results differ by rounding meanwhile.
+    kernels, which is faster and takes their memory again. ``benchmark``: left out, a graph on the
+    CPU that eager runs quicker than the backend, by 5 %, is left to eager, which its first call finds out: it is made
+    several times over. ``True``: the first calls of each graph are made by the backend and by those of ``fallback`` in
+    turns, 7 each, and the quickest runs it from then on; results differ by rounding meanwhile. The report has the
+    times. ``False``: the backend keeps all that it does not decline.
 
     The result has an attribute ``fairlead``, a `fairlead.Handle`: ``placement`` says which node went where and why, and
     ``refresh()`` reads weights anew that were changed behind autograd's back (``p.data.copy_(...)``). A deep copy of a

@@ -294,9 +294,8 @@ class Writer:
             if ref.dtype.is_floating:
                 return self.op("Not", self.op("Equal", ref, zero, dtype=DType.bool))
             return self.op("Not", self.same("Equal", ref, zero, result=DType.bool))
-        if (
-            ref.dtype.is_floating and dtype is DType.u8
-        ):  # torch goes through a wide integer, so that negative numbers wrap
+        if ref.dtype.is_floating and dtype in (DType.u8, DType.i8):
+            # torch goes through a wide integer, so that numbers out of range wrap; OpenVINO keeps some within the range
             ref = self.cast(ref, DType.i64)
         if dtype in self.target.cuts and not self._is_half(ref, dtype):
             ref = self._nearest(self.cast(ref, DType.f32), dtype, may_be_nan=ref.dtype.is_floating)

@@ -12,16 +12,22 @@ from collections.abc import Iterator
 
 import torch
 
-from fairlead.ir import Graph
+from fairlead.ir import DType, Graph, TensorType
 
-__all__ = ["FLUSH", "as_before", "flushed", "has_softmax"]
+__all__ = ["FLUSH", "as_before", "flushed", "gains"]
 
 FLUSH = "session.set_denormal_as_zero"
 """The entry of a session's configuration. Its own threads go by it, and whoever calls does not."""
 
 
-def has_softmax(graph: Graph) -> bool:
-    """Whether there is a softmax in the graph, or an attention, which has one in it, or the gradient of one."""
+def gains(graph: Graph) -> bool:
+    """Whether a softmax is in the graph, or an attention, which has one in it, or the gradient of one; and no float64.
+
+    Processors have one switch for both types, and numbers of float64 come as near to zero only where somebody means it.
+    """
+    values = (*(i.value for i in graph.inputs), *(v for node in graph.walk() for v in node.results if v is not None))
+    if any(isinstance(v.type, TensorType) and v.type.dtype is DType.f64 for v in values):
+        return False
     return any("softmax" in node.op or "attention" in node.op for node in graph.walk())
 
 

@@ -13,7 +13,7 @@ import torch
 
 from fairlead.ir import DType, Graph
 from fairlead_onnx import ModelFile, lower
-from fairlead_onnxrt._denormals import FLUSH, as_before, has_softmax
+from fairlead_onnxrt._denormals import FLUSH, as_before, gains
 from fairlead_onnxrt._devices import CPU
 from fairlead_onnxrt._options import OnnxRuntimeOptions
 from fairlead_onnxrt._target import target_here
@@ -61,7 +61,7 @@ def open_session(
     settings = settings_of(options)
     flushes = options.session_config.get(FLUSH)
     if flushes is None:  # a second entry of one name would be warned of
-        flushes = str(int(has_softmax(graph)))
+        flushes = str(int(gains(graph)))
         settings.add_session_config_entry(FLUSH, flushes)
     if values:
         settings.add_external_initializers(list(values), list(values.values()))

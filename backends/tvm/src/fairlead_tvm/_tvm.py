@@ -15,14 +15,17 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import torch
-import tvm
-import tvm_ffi
-from tvm import relax, tirx
-from tvm.tirx import compilation_pipeline
-from tvm.tirx.stmt import ForKind
 
 from fairlead.ir import DType
+from fairlead_tvm._excepthook import excepthook_kept
 from fairlead_tvm._openmp import ENTRY, ENTRY_NAME, POINTER, launch_source, openmp_is_there, set_launch
+
+with excepthook_kept():
+    import tvm
+    import tvm_ffi
+    from tvm import relax, tirx
+    from tvm.tirx import compilation_pipeline
+    from tvm.tirx.stmt import ForKind
 
 __all__ = [
     "Buffer", "Expr", "Loop", "Module", "PARALLEL", "SERIAL", "Stmt", "UNROLLED", "VECTOR", "abs_", "all_of", "alloc",

@@ -69,7 +69,7 @@ class Twin:
         self.eager: Any = copy.deepcopy(program)
         self.exact: Any = _doubled(program) if exact and not draws else None
         self.compiled: Any = fairlead.compile(
-            program, backend=subject.name, fallback=("eager",), fullgraph=fullgraph, dynamic=dynamic
+            program, backend=subject.name, fallback=("eager",), fullgraph=fullgraph, dynamic=dynamic, benchmark=False
         )
         self.has_own_numbers = draws and subject.capabilities.rng
         self._device = subject.place
