@@ -162,6 +162,13 @@ def test_a_quotient_by_a_number_that_is_rounded_down_is_right_at_infinity() -> N
         torch.testing.assert_close(fairlead.compile(op, backend="inductor")(x), op(x), equal_nan=True)
 
 
+def test_a_quotient_of_two_numbers_is_rounded_down() -> None:
+    b = Builder("numbers")
+    b.output(b.op("aten.div.Tensor_mode", -8.5, -1.75, "floor", to="f32[]"))
+    executable = InductorBackend().compile(b.graph(), InductorOptions(), {})
+    assert [x.item() for x in executable([])] == [4.0]
+
+
 def test_strides_count_from_where_the_storage_begins() -> None:
     storage = torch.arange(40.0)
     for view in (storage[5:30], storage[:24].view(4, 6).t()):

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -244,6 +245,24 @@ def test_another_order_of_summation_passes() -> None:
     graph = one("aten.sum.dim_IntList", "f32[16, 1000]", dim=[1])
     for seed in range(5):
         assert failure(Faulty(backwards, extern_aten=("*",)), graph, seed=seed) == ("", "")
+
+
+@pytest.mark.parametrize(("wrong", "verdict"), [(0.0, ("", "")), (1e-5, MISMATCH)])
+def test_a_mean_over_several_dimensions_may_add_all_their_elements_in_a_row(
+    wrong: float, verdict: tuple[str, str]
+) -> None:
+    def in_a_row(graph: Graph, inputs: Sequence[Any]) -> list[torch.Tensor]:
+        (x,) = inputs
+        total = np.add.accumulate(x.numpy().ravel(), dtype=np.float32)[-1]  # torch.cumsum adds up in float64
+        mean = torch.full((1, 1, 1), float(total) / x.numel() + wrong)
+        return [torch.var(x, correction=1).view(1, 1, 1), mean]
+
+    b = Builder("statistics")
+    for result in b.ops("aten.var_mean.correction", b.input("f32[8, 8, 8]", "x"), [0, 1, 2], 1, True):
+        b.output(result)
+    for seed in range(20):
+        x = torch.randn(8, 8, 8, generator=torch.Generator().manual_seed(seed)) * 3
+        assert failure(Faulty(in_a_row, extern_aten=("*",)), b.graph(), [x]) == verdict
 
 
 @pytest.mark.parametrize("size", [1.0, 4.0, 9.0])

@@ -126,8 +126,7 @@ def _div(x: torch.Tensor | float, y: torch.Tensor | float, *, rounding_mode: str
 
 def _both(x: torch.Tensor | float, y: torch.Tensor | float) -> tuple[torch.Tensor, torch.Tensor]:
     dtype = torch.promote_types(torch.result_type(x, y), torch.float32)
-    like = x if isinstance(x, torch.Tensor) else y
-    assert isinstance(like, torch.Tensor)
+    like = next((v for v in (x, y) if isinstance(v, torch.Tensor)), torch.zeros(()))  # of two numbers it is the CPU's
     first, second = (v.to(dtype) if isinstance(v, torch.Tensor) else like.new_full((), v, dtype=dtype) for v in (x, y))
     return first, second
 

@@ -7,8 +7,9 @@ changed by a backend, but for the numerics that it declares, which a report show
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -45,6 +46,7 @@ class Noise:
     place are taken for smaller results too, or ``operand`` for that of the first operand. ``operands``: how far, in
     proportion, each element of the operands is rounded before the op reads it. ``points``: the operand whose elements
     are places between -1 and 1, which are wrong in proportion to that range, or to themselves where they are outside.
+    ``count``: how many numbers of an operand there are for one of a result: a mean over three dimensions adds up all.
     """
 
     ulps: float
@@ -53,6 +55,7 @@ class Noise:
     least: float | Literal["operand"] = 0.0
     operands: float = 0.0
     points: int | None = None
+    count: float = 1.0
 
 
 _ROUNDING = frozenset(
@@ -113,7 +116,23 @@ def noise_of(node: Node, dtype: DType, numerics: Collection[str]) -> Noise | Non
     terms = SPACINGS[DType.f32].at_one if dtype.itemsize < DType.f32.itemsize else SPACINGS[dtype].at_one
     if node.op in _LOGARITHMS:
         return Noise(2.0, terms, least=1.0)
-    return Noise(2.0, terms, by_magnitude=node.op in CONTRACTIONS or node.op in SUMS, points=_POINTS.get(node.op))
+    by_magnitude = node.op in CONTRACTIONS or node.op in SUMS
+    return Noise(2.0, terms, by_magnitude=by_magnitude, points=_POINTS.get(node.op), count=_count(node))
+
+
+def _count(node: Node) -> float:
+    """1 where sizes are symbols."""
+    given, made = map(_most, (node.operands(), (r for r in node.results if r is not None)))
+    return max(given / made, 1.0) if made else 1.0
+
+
+def _most(values: Iterable[Value]) -> float:
+    """The elements of the largest of floating-point tensors; 0 where a size is a symbol, or there is none."""
+    tensors = [v.tensor for v in values if isinstance(v.type, TensorType) and v.type.dtype in SPACINGS]
+    sizes = [t.shape for t in tensors]
+    if any(isinstance(n, str) for shape in sizes for n in shape):
+        return 0.0
+    return max((float(math.prod(map(int, shape))) for shape in sizes), default=0.0)
 
 
 def is_exact(graph: Graph) -> bool:

@@ -80,7 +80,7 @@ class _Run(Interpreter):
         args, kwargs = self.fetch_args_kwargs_from_env(n)
         given = args
         if self._turn is not None and _moves_operands(noise) and n not in self._from:
-            share = noise.operands or noise.terms / 2 * math.sqrt(_depth(args))
+            share = noise.operands or noise.terms / 2 * math.sqrt(max(_depth(args), noise.count))
             coherent = self._turn % 2 == 1 and not noise.operands
             given = torch.fx.node.map_aggregate(args, lambda a: self._operand(a, share, coherent))
             if noise.points is not None:
@@ -126,7 +126,7 @@ class _Run(Interpreter):
         tiny = FLUSHED if self._ftz and spacing.at_zero / spacing.at_one == FLUSHED else spacing.at_zero
         amount = noise.ulps * units.clamp(min=tiny)
         if not noise.by_magnitude:  # a sum inside, as of a norm or of a softmax, is wrong in proportion
-            return amount + noise.terms / 2 * math.sqrt(_depth(args)) * size
+            return amount + noise.terms / 2 * math.sqrt(max(_depth(args), noise.count)) * size
         # (1 + sqrt(n)) u sum |a||b|, however the terms cancel
         magnitudes = torch.fx.node.map_aggregate(args, _magnitude)
         sign = -1 if n.target is torch.ops.aten.sub.Tensor else 1  # so that magnitudes add up
