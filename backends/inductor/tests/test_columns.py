@@ -1,8 +1,8 @@
-"""Rows of a padded product are put together out of two products."""
+"""Rows of a padded product are put together out of two products, or made together."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -11,11 +11,15 @@ from torch import Tensor, nn
 from torch._inductor.fx_passes import pad_mm
 
 import fairlead
-from fairlead_inductor import _executable
+from fairlead_inductor import _columns, _executable
+from fairlead_inductor._bands import OP, takes
 
-pytestmark = pytest.mark.skipif(
-    not hasattr(pad_mm, "_should_pad"), reason="this release times a product on a device before it pads it"
-)
+pytestmark = [
+    pytest.mark.skipif(
+        not hasattr(pad_mm, "_should_pad"), reason="this release times a product on a device before it pads it"
+    ),
+    pytest.mark.filterwarnings("ignore:mkldnn_matmul failed"),  # it cannot write to what torch.bmm can on a CPU
+]
 
 
 @pytest.fixture
@@ -27,17 +31,26 @@ def ops(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
     laying_out = _executable.laying_out
 
-    def spied(graph: Any, written: Any, inner: Callable[..., Any]) -> Callable[..., Any]:
-        def compiler(module: torch.fx.GraphModule, *args: Any, **how: Any) -> Any:
+    def spied(graph: Any, written: Any, inner: Callable[..., Any], **how: Any) -> Callable[..., Any]:
+        def compiler(module: torch.fx.GraphModule, *args: Any, **named: Any) -> Any:
             found.extend(str(n.target) for n in module.graph.nodes if n.op == "call_function")
-            return inner(module, *args, **how)
+            return inner(module, *args, **named)
 
-        return laying_out(graph, written, compiler)
+        return laying_out(graph, written, compiler, **how)
 
     monkeypatch.setattr(_executable, "laying_out", spied)
     return found
 
 
+@pytest.fixture
+def tf32() -> Iterator[None]:
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    yield
+    torch.set_float32_matmul_precision(before)
+
+
+@pytest.mark.usefixtures("tf32")
 @pytest.mark.parametrize("width", [257, 263, 9])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_results_of_odd_width_are_computed_without_a_copy_of_the_weight(
@@ -54,6 +67,64 @@ def test_results_of_odd_width_are_computed_without_a_copy_of_the_weight(
     assert "aten.slice_scatter.default" in ops
 
 
+def test_a_product_in_float32_is_computed_as_it_is(ops: list[str]) -> None:
+    head = nn.Linear(64, 257, bias=False)
+    x = torch.randn(2, 8, 64)
+    with torch.no_grad():
+        result = fairlead.compile(head, backend="inductor", fallback=())(x)
+        torch.testing.assert_close(result, head(x))
+    assert result.is_contiguous()
+    assert ops.count("aten.mm.default") == 1
+    assert not any("pad" in op or "slice" in op for op in ops)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize(("rows", "width"), [(8, 257), (64, 263), (16, 20001)])
+def test_large_results_are_made_in_bands(
+    ops: list[str], monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype, rows: int, width: int
+) -> None:
+    monkeypatch.setattr(_columns, "_MANY_TO_CALL", 0)
+    torch.manual_seed(0)
+    head = nn.Linear(64, width, bias=False).to(dtype)
+    x = torch.randn(2, rows // 2, 64, dtype=dtype)
+    with torch.no_grad():
+        result = fairlead.compile(head, backend="inductor", fallback=())(x)
+        torch.testing.assert_close(result, head(x))
+    assert result.is_contiguous()
+    assert str(OP) in ops
+    assert not any("pad" in op or "scatter" in op for op in ops)
+
+
+@pytest.mark.parametrize("remainder", range(1, 8))
+@pytest.mark.parametrize("first", [0, 3])
+def test_a_band_begins_anywhere_and_reads_a_part_of_a_weight(remainder: int, first: int) -> None:
+    torch.manual_seed(remainder)
+    x, weights = torch.randn(4096, 16).bfloat16(), torch.randn(300 + remainder, 16).bfloat16()
+    weight = weights[first : first + 256 + remainder].t()
+    assert takes(x, weight)
+    torch.testing.assert_close(OP(x, weight), x @ weight)
+
+
+@pytest.mark.parametrize(
+    ("x", "weight", "is_taken"),
+    [
+        ((1024, 768), (50257, 768), True),
+        ((1023, 768), (50257, 768), False),
+        ((1024, 766), (50257, 766), False),
+        ((1024, 2048), (50257, 2048), False),
+        ((4096, 1600), (50257, 1600), True),
+    ],
+)
+def test_bands_are_for_rows_in_classes_and_weights_that_stay_in_a_cache(
+    x: tuple[int, int], weight: tuple[int, int], is_taken: bool
+) -> None:
+    given, columns = (torch.empty(shape, dtype=torch.float16, device="meta") for shape in (x, weight))
+    assert takes(given, columns.t()) is is_taken
+    assert not takes(given, torch.empty(weight[::-1], dtype=torch.float16, device="meta")), "row by row"
+    assert not takes(given.float(), columns.float().t())
+
+
+@pytest.mark.usefixtures("tf32")
 def test_both_results_that_are_one_part_of_a_product_are_put_together(ops: list[str]) -> None:
     weight = torch.randn(64, 13)
 
@@ -80,6 +151,7 @@ def test_other_padded_products_are_copied(ops: list[str], summed: int, width: in
     assert ops.count("aten.mm.default") == 1
 
 
+@pytest.mark.usefixtures("tf32")
 def test_a_step_of_training_has_eagers_gradients(ops: list[str]) -> None:
     torch.manual_seed(0)
     head, twin = (nn.Linear(64, 13, bias=False) for _ in range(2))

@@ -143,7 +143,7 @@ class InductorExecutable:
             inner = self._recordings.within(inner)
         if self._expected is not None:
             inner = trusting(inner)
-        inner = laying_out(self._graph, self._writes.places, inner)
+        inner = laying_out(self._graph, self._writes.places, inner, is_recorded=self._is_recorded)
         if self._on_cuda and not self._graph.symbols:  # before results are laid out, whose strides it changes
             inner = channels_last(inner, turns_weights=self._is_recorded)
         return inner

@@ -92,7 +92,9 @@ class Layouts:
         return tuple(dims.evaluate(s, env) for s in strides)
 
 
-def laying_out(graph: Graph, written: Collection[int], inner: Callable[..., Any]) -> Callable[..., Any]:
+def laying_out(
+    graph: Graph, written: Collection[int], inner: Callable[..., Any], *, is_recorded: bool = False
+) -> Callable[..., Any]:
     """Inductor's ``inner_compile``: its code lays out what a caller sees as captured, and saved images as it likes.
 
     Gradients of convolutions come with channels last, and results of padded products with gaps: torch would copy each
@@ -108,7 +110,7 @@ def laying_out(graph: Graph, written: Collection[int], inner: Callable[..., Any]
         output.meta[_SEEN] = [k for k in output.meta.get(_SEEN, ()) if k not in images]
         if not graph.symbols:
             for k in seen:
-                _join_columns_shown(output.args[0][k])  # type: ignore[index,arg-type]
+                _join_columns_shown(output.args[0][k], is_recorded)  # type: ignore[index,arg-type]
         results: Sequence[Any] = output.args[0]  # type: ignore[assignment]
         with module.graph.inserting_before(output):
             laid_out = [_row_major(x, not graph.symbols) if k in seen else x for k, x in enumerate(results)]
@@ -164,14 +166,14 @@ def _as_computed(node: torch.fx.Node) -> torch.Tensor:
     return known
 
 
-def _join_columns_shown(node: torch.fx.Node) -> None:
+def _join_columns_shown(node: torch.fx.Node, is_recorded: bool) -> None:
     """Have the columns lie together of a padded product of which the node shows a part, whatever it is a view of."""
     if node.target is torch.ops.aten.slice.Tensor:
-        join_columns(node)
+        join_columns(node, is_recorded=is_recorded)
         return
     of = node.args[0] if _is_view(node) else None
     if isinstance(of, torch.fx.Node):
-        _join_columns_shown(of)
+        _join_columns_shown(of, is_recorded)
 
 
 def _is_view(node: torch.fx.Node) -> bool:
