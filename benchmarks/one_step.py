@@ -149,8 +149,8 @@ def eagerly(model: torch.nn.Module, optimizer: torch.optim.Optimizer, loss: Loss
 
 
 def in_three(model: torch.nn.Module, optimizer: torch.optim.Optimizer, loss: Loss, backend: str) -> Any:
-    compiled = fairlead.compile(lambda *batch: loss(model, *batch), backend=backend)
-    update = fairlead.compile(lambda: optimizer.step(), backend=backend)
+    compiled = fairlead.compile(lambda *batch: loss(model, *batch), backend=backend, benchmark=False)
+    update = fairlead.compile(lambda: optimizer.step(), backend=backend, benchmark=False)
     count = lambda: sum(len(each.fairlead.placement.graphs) for each in (compiled, update))  # noqa: E731
     return _looped(compiled, optimizer, update), count
 

@@ -42,6 +42,8 @@ def hold(promise: Promise, backend: str, device: str) -> Outcome:
         return Outcome(State.not_run, ("not installed",))
     if not _ready(backend, device) or not {device, "*"} & set(devices):
         return _needs(*devices)
+    if device not in (found := _found(backend)):
+        return Outcome(State.not_run, (f"computes on {' and '.join(found).upper()} alone here",))
     if promise.device not in ("", device):
         return _needs(promise.device)
     through = _run(promise, Through(backend, device))
@@ -79,3 +81,9 @@ def _ready(backend: str, device: str) -> bool:
     with pytest.raises(BackendNotReadyError):
         compiled(torch.ones(2, device=device))
     return False
+
+
+@functools.cache
+def _found(backend: str) -> tuple[str, ...]:
+    """The devices that a backend which is ready computes on here: its wheel may be for more, its SDK for fewer."""
+    return registry.get(backend).probe().devices

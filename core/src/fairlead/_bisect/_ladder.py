@@ -76,7 +76,7 @@ def _searched(
     """What is known when the search is done, or when it is interrupted or its time is up."""
     began = time.monotonic()
     with Trials(backend, options, seconds=limits.seconds, timeout=limits.timeout) as trials:
-        search = _Search(subject, Request(backend, options, fallback=("eager",)), trials, limits, note)
+        search = _Search(subject, Request(backend, options, fallback=("eager",), benchmark=False), trials, limits, note)
         with search.until_ended():
             through(search)
         search.know(trials=trials.count, seconds=round(time.monotonic() - began, 2))

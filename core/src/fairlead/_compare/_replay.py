@@ -74,7 +74,9 @@ def replay(graph: Graph, example: Example, backend: str, options: Mapping[str, o
     meant = Reference(graph, inputs)
     reference = named(graph, meant.results if against == "eager" else _expected(graph, inputs, against, seed))
     due = meant.shaken(reference)
-    results, placement = _run(graph, inputs, Request(backend, options or {}, fallback=("eager",)), seed)
+    results, placement = _run(
+        graph, inputs, Request(backend, options or {}, fallback=("eager",), benchmark=False), seed
+    )
     got = named(graph, results)
     notes = [p.note for g in placement.graphs for p in g.parts if p.note]
     outputs = tuple(_compared(name, got.get(name), expected, due) for name, expected in reference.items())
@@ -84,7 +86,7 @@ def replay(graph: Graph, example: Example, backend: str, options: Mapping[str, o
 def _expected(graph: Graph, inputs: tuple[object, ...], against: str, seed: int) -> list[object]:
     if against == "numpy":
         return _without_torch(graph, inputs)
-    return _run(graph, inputs, Request(against, fallback=("eager",)), seed)[0]
+    return _run(graph, inputs, Request(against, fallback=("eager",), benchmark=False), seed)[0]
 
 
 def _without_torch(graph: Graph, inputs: tuple[object, ...]) -> list[object]:
