@@ -92,7 +92,8 @@ def measured(name: str, backend: str, ways: Sequence[str], turns: int, *, traini
             calls["True"]()
     times: dict[str, list[float]] = {each: [] for each in calls}
     for turn in range(turns + 2):
-        for each, call in calls.items():
+        order = [*calls.items()]
+        for each, call in order[turn % len(order) :] + order[: turn % len(order)]:  # whose threads are still about
             took = timed(call)
             if turn > 1:
                 times[each].append(took)

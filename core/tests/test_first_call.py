@@ -93,6 +93,26 @@ def test_a_graph_that_eager_runs_quicker_is_eagers(slow: Slow, caplog: pytest.Lo
     assert re.fullmatch(r"slower than eager here: \S+ ms a call beside \S+", reason)
 
 
+def longer(x: Tensor) -> Tensor:
+    """Of so many nodes as are left to another backend."""
+    return x.sin().cos().exp().tanh().abs().neg()
+
+
+def test_what_another_of_the_cascade_runs_slower_is_eagers_as_well(slow: Slow) -> None:
+    declining = Slow()
+    declining.name = "declining"
+    declining.supports = lambda node: Support.no("nothing")  # type: ignore[method-assign]
+    registry.register(declining)
+    run = fairlead.compile(longer, backend="declining", fallback=("slow", "eager"))
+    x = torch.randn(SIZE)
+    torch.testing.assert_close(run(x), longer(x))
+    registry.unregister("declining")
+    assert slow.runs
+    assert {p.backend for g in run.fairlead.placement.graphs for p in g.parts} == {"eager"}
+    (reason,) = {d.reason for d in run.fairlead.placement.declines}
+    assert reason.startswith("slower than eager here: ")
+
+
 def test_a_forward_and_its_backward_are_both_found_out(slow: Slow) -> None:
     run = fairlead.compile(program, backend="slow", fallback=("eager",))
     x = torch.randn(SIZE, requires_grad=True)

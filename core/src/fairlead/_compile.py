@@ -166,11 +166,10 @@ class Session:
             self._targets[request.backend] = backend, options_of(backend, request.options, request.precision)
         build = _Build(request, *self._targets[request.backend], captured, len(self._records), self.permit)
         program: Runnable = build.program()
-        if build.record.graph.native and not _settings.strict():
-            if request.benchmark:
-                program = self._benchmarked(build, program)
-            elif build.is_measured():
-                program = self._measured(build, program)
+        if request.benchmark and build.record.graph.native and not _settings.strict():
+            program = self._benchmarked(build, program)
+        elif request.benchmark is None and build.is_measured():
+            program = self._measured(build, program)
         self._records.append(build.record)
         self._programs.append(program)
         return program
@@ -283,10 +282,11 @@ class _Build:
     def is_measured(self) -> bool:
         """Whether eager may have the graph where it is quicker, and that is found out."""
         request = self.request
-        if request.backend == DRAWS or DRAWS not in request.fallback or request.benchmark is False:
-            return False
         is_free = request.max_fallback is None and request.verify is None and not self.captured.is_step
-        return is_free and is_worth_measuring(self.captured.canonical)
+        if DRAWS not in request.fallback or not is_free or _settings.strict():
+            return False
+        compiles = any(n.backend not in ("", DRAWS) for n in self.record.graph.nodes)
+        return compiles and is_worth_measuring(self.captured.canonical)
 
     def takes_from(self, asked: str, choice: Choice) -> _Record:
         """The record of the graph as it runs here, because the backend that was asked for is slower."""
