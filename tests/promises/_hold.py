@@ -86,4 +86,4 @@ def _ready(backend: str, device: str) -> bool:
 @functools.cache
 def _found(backend: str) -> tuple[str, ...]:
     """The devices that a backend which is ready computes on here: its wheel may be for more, its SDK for fewer."""
-    return registry.get(backend).probe().devices
+    return tuple(device.lower() for device in registry.get(backend).probe().devices)

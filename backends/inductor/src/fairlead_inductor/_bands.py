@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import torch
 
-__all__ = ["OP", "takes"]
+__all__ = ["OP", "in_bands", "takes"]
 
 _WIDTH = 16
 """The bytes that a kernel writes at a time."""
@@ -36,7 +36,7 @@ def takes(x: torch.Tensor, weight: torch.Tensor) -> bool:
     return is_laid_out and summed <= _SUMMED
 
 
-def _in_bands(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+def in_bands(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     """``x @ weight``, of ``(rows, summed)`` and ``(summed, width)``, row-major. Of sizes that `takes`."""
     rows, summed = x.shape
     width, classes = weight.shape[1], _WIDTH // x.element_size()
@@ -66,7 +66,14 @@ def _of_fakes(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     return x.new_empty(x.shape[0], weight.shape[1])
 
 
-torch.library.custom_op("fairlead_inductor::in_bands", _in_bands, mutates_args=()).register_fake(_of_fakes)
+def _whole(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    """On a CPU, where oneDNN cannot write halves so, and ATen turns it off for the whole process when it has tried."""
+    return torch.mm(x, weight)
+
+
+_op = torch.library.custom_op("fairlead_inductor::in_bands", in_bands, mutates_args=(), device_types="cuda")
+_op.register_fake(_of_fakes)
+_op.register_kernel("cpu", _whole)
 
 OP = torch.ops.fairlead_inductor.in_bands.default
 """``x @ weight``, of sizes that `takes`."""
