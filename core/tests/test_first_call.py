@@ -206,6 +206,12 @@ def test_a_graph_is_measured_on_a_cpu_alone(device: str, is_measured: bool) -> N
     assert is_worth_measuring(builder.graph()) is is_measured
 
 
+def test_nothing_is_measured_in_a_process_that_was_forked(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert is_worth_measuring(sine())
+    monkeypatch.setattr(_first_call, "_parents", [1])
+    assert not is_worth_measuring(sine())
+
+
 def test_sizes_that_vary_count_as_they_are_in_the_first_call(slow: Slow) -> None:
     little = fairlead.compile(program, backend="slow", fallback=("eager",), dynamic=True)
     little(torch.randn(64))

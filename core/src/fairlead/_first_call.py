@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -44,9 +45,16 @@ _CLEAR = 1.3
 """Where one is quicker by this factor after two turns, there is no third."""
 
 
+_parents: list[int] = []
+os.register_at_fork(after_in_child=lambda: _parents.append(os.getppid()))
+"""The processes that this one was forked from. Threads do not come along, and who lets go of a session there may wait
+for its threads to end.
+"""
+
+
 def is_worth_measuring(graph: Graph) -> bool:
     """Whether it may be called several times over, on a CPU alone, and is long enough to be measured, or may be."""
-    if devices_of(graph) != {"cpu"} or any(map(communicates, graph.nodes)):
+    if _parents or devices_of(graph) != {"cpu"} or any(map(communicates, graph.nodes)):
         return False
     return bool(graph.symbols) or sum(work(node, {}) for node in graph.nodes) >= _MUCH
 
@@ -77,6 +85,8 @@ class MeasuredProgram:
         self._written = tuple(o.target for o in graph.outputs if o.role is Role.mutation and o.target is not None)
         self._lock = threading.Lock()
         self._is_settled = False
+        self._kept: Runnable | None = None
+        """The backend's, after all: OpenVINO crashes in a forked child of a process that has let go of a model."""
 
     def __call__(self, args: list[Any]) -> list[Any]:
         if not self._is_settled:
@@ -100,6 +110,7 @@ class MeasuredProgram:
             choice = self._measured(args) if self._is_long_enough(args) else None
             if choice is not None and choice.backend != self._asked:
                 _log.info("graph %s goes to eager: %s", self._graph.name, choice.reason(self._asked))
+                self._kept = self._program
                 self._program = in_clean_thread(lambda: self._left_to_eager(choice))
             self._is_settled = True
         finally:
