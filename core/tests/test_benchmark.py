@@ -12,12 +12,14 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 import fairlead
 from fairlead import _benchmark, _first_call
 from fairlead._arguments import request_of
 from fairlead._benchmark import ROUNDS, WARM, Choice
-from fairlead._first_call import MeasuredProgram, is_worth_measuring
+from fairlead._first_call import MeasuredProgram, Step, is_worth_measuring
+from fairlead._original import Original
 from fairlead.backend import API_VERSION, Capabilities, NoOptions, Probe, Support
 from fairlead.errors import ArgumentError
 from fairlead.interpret import to_fx
@@ -459,6 +461,125 @@ def test_sizes_that_vary_count_as_they_are_in_the_first_call(slow: Timed) -> Non
     x = torch.randn(SIZE)
     torch.testing.assert_close(much(x), program(x))
     assert [g.native for g in much.fairlead.placement.graphs] == [0]
+
+
+class Written(nn.Module):
+    """Its writes are in place where it runs as captured, which AOTAutograd makes functions of."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(SIZE))
+        self.register_buffer("count", torch.zeros(()))
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.count.add_(1)
+        y = x * self.weight
+        return y.sin_().mul_(2)
+
+
+def ops_of(call: Callable[[], object]) -> list[str]:
+    """The names of the ops of ATen that run."""
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        call()
+    return [e.name for e in profile.events() if e.name.startswith("aten::")]
+
+
+def test_eager_runs_what_the_program_says_not_what_it_was_taken_apart_to(slow: Timed) -> None:
+    module, x = Written(), torch.randn(SIZE)
+    run = fairlead.compile(module, backend="slow", fallback=("eager",))
+    with torch.no_grad():
+        run(x)
+        assert float(module.count) == 1.0
+        assert ops_of(lambda: run(x)) == ops_of(lambda: module(x))
+        assert float(module.count) == 3.0
+        torch.testing.assert_close(run(x), (x * module.weight).sin() * 2)
+
+
+@pytest.mark.parametrize("weights", ["watched", "constant"])
+def test_a_frozen_program_runs_it_too(slow: Timed, weights: Any) -> None:
+    module, x = nn.Linear(1024, 1024), torch.randn(8, 1024)
+    run = fairlead.compile(module, backend="slow", fallback=("eager",))
+    with torch.no_grad():
+        run(x)
+        tried = len(slow.runs)
+        with fairlead.freeze(run, weights=weights):
+            for _ in range(3):
+                assert torch.equal(run(x), module(x))
+            assert ops_of(lambda: run(x)) == ops_of(lambda: module(x))
+    assert len(slow.runs) == tried
+
+
+def test_a_step_that_eager_has_done_sooner_is_eagers(slow: Timed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MeasuredProgram, "_of_a_step", lambda *given: 1e-4)
+    module, x = Written(), torch.randn(SIZE)
+    run = fairlead.compile(module, backend="slow", fallback=("eager",))
+    for step in range(3):
+        module.zero_grad()
+        result = run(x)
+        assert (type(result.grad_fn).__name__ == "MulBackward0") is (step > 0)
+        result.sum().backward()
+        torch.testing.assert_close(module.weight.grad, 2 * x * (x * module.weight.detach()).cos())
+        assert float(module.count) == step + 1
+    graphs = run.fairlead.placement.graphs
+    assert [[p.backend for p in g.parts] for g in graphs] == [["eager"], ["eager"]]
+    assert {g.native for g in graphs} == {0}
+    (reason,) = {d.reason for g in graphs for d in g.declines}
+    assert re.fullmatch(r"slower than eager here: \S+ ms a step beside 0.1", reason)
+
+
+def test_a_step_is_measured_as_autograd_does_it(slow: Timed, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow.seconds = lambda graph, inputs: 0.0
+    told: list[tuple[float, float | None]] = []
+    monkeypatch.setattr(Step, "forward", lambda self, program, mine, eager: told.append((mine, eager)))
+    module = nn.Sequential(*(nn.Linear(512, 512) for _ in range(4)))
+    x = torch.randn(512, 512, requires_grad=True)
+    fairlead.compile(module, backend="slow", fallback=("eager",))(x)
+    ((mine, eager),) = told
+    assert eager is not None
+    assert 1.5 * mine < eager, "a backward has twice the products of its forward"
+    assert x.grad is None
+    assert all(p.grad is None for p in module.parameters())
+
+
+def test_a_step_stays_that_is_not_slower_by_a_twentieth() -> None:
+    left: list[float] = []
+
+    class Leaving:
+        def leave(self, mine: float, eager: float) -> None:
+            left.append(mine)
+
+    program: Any = Leaving()
+    for backward, is_left in ((1.08, False), (1.12, True)):
+        original = Original(program)
+        step = Step(original)
+        step.forward(program, 1.0, 2.0)
+        step.backward(program, backward)
+        step.backward(program, 100.0)  # of another call, which nobody measured
+        assert (left, original.has_taken_over) == ([1.0 + backward] * 2 if is_left else [], is_left)
+
+
+def test_what_stands_for_something_else_does_not_run_as_captured(slow: Timed) -> None:
+    layer = nn.Linear(1024, 1024)
+
+    def checkpointed(x: Tensor) -> Tensor:
+        return checkpoint(layer, x, use_reentrant=False).sin()
+
+    run = fairlead.compile(checkpointed, backend="slow", fallback=("eager",))
+    x = torch.randn(8, 1024, requires_grad=True)
+    for _ in range(2):
+        result = run(x)
+        assert type(result.grad_fn).__name__ == "CompiledFunctionBackward"
+        torch.testing.assert_close(result, checkpointed(x))
+        result.sum().backward()
+
+
+def test_under_autocast_it_is_taken_apart(slow: Timed) -> None:
+    layer, x = nn.Linear(1024, 1024), torch.randn(8, 1024)
+    run = fairlead.compile(layer, backend="slow", fallback=("eager",))
+    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+        for _ in range(2):
+            assert torch.equal(run(x), layer(x))
+    assert run.fairlead.placement.native_share == 0.0
 
 
 class TimedProgram:

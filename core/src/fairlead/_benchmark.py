@@ -7,7 +7,7 @@ import statistics
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 
@@ -32,15 +32,16 @@ _PATIENCE = 10
 
 
 class Choice(NamedTuple):
-    """The backend that runs a graph from now on, and the median of each one's milliseconds a call."""
+    """The backend that runs a graph from now on, and each one's milliseconds; ``of`` what they are."""
 
     backend: str
     milliseconds: Mapping[str, float]
+    of: Literal["a call", "a step"] = "a call"
 
     def reason(self, asked: str) -> str:
         """Why it is not the one that was asked for."""
         mine, other = self.milliseconds[asked], self.milliseconds[self.backend]
-        return f"slower than {self.backend} here: {mine:.3g} ms a call beside {other:.3g}"
+        return f"slower than {self.backend} here: {mine:.3g} ms {self.of} beside {other:.3g}"
 
 
 class Trials:

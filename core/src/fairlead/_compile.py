@@ -13,7 +13,7 @@ import torch
 
 from fairlead import _debug, _failures, _hook_calls, _settings, hooks
 from fairlead._benchmark import BenchmarkedProgram, Choice, Trials
-from fairlead._first_call import MeasuredProgram, is_worth_measuring
+from fairlead._first_call import MeasuredProgram, Step, is_worth_measuring
 from fairlead._precision import PreciseProgram, options_of, set_to
 from fairlead._program import Plan, Program, Runnable
 from fairlead._registry import registry
@@ -157,8 +157,11 @@ class Session:
                 next="call refresh() of what freeze() gave after weights change, or warm up more before freezing",
             )
 
-    def build(self, captured: Captured) -> Runnable:
-        """A program for a captured graph. Raises where the placement is not what the caller demands."""
+    def build(self, captured: Captured, step: Step | None = None) -> Runnable:
+        """A program for a captured graph. Raises where the placement is not what the caller demands.
+
+        ``step``: what eager would run in place of it and of the other graphs of the same step.
+        """
         self.permit()
         request = self.request.on(captured.graph)
         if request.backend not in self._targets:
@@ -169,7 +172,7 @@ class Session:
         if request.benchmark and build.record.graph.native and not _settings.strict():
             program = self._benchmarked(build, program)
         elif request.benchmark is None and build.is_measured():
-            program = self._measured(build, program)
+            program = self._measured(build, program, step)
         self._records.append(build.record)
         self._programs.append(program)
         return program
@@ -194,7 +197,7 @@ class Session:
 
         return BenchmarkedProgram(asked.graph, programs, self._trials, settled) if len(programs) > 1 else program
 
-    def _measured(self, asked: _Build, program: Runnable) -> Runnable:
+    def _measured(self, asked: _Build, program: Runnable, step: Step | None) -> Runnable:
         """The program, or eager from the first call on, where that is quicker."""
         request, captured, index = asked.request, asked.captured, len(self._records)
         graph = msgspec.structs.replace(captured.canonical, name=asked.name)
@@ -218,7 +221,9 @@ class Session:
             self._records[index] = build.takes_from(request.backend, choice)
             return made
 
-        return MeasuredProgram(graph, request.backend, program, eager, left_to_eager)
+        if request.precision is not None:  # which torch is not set to in a backward
+            step = None
+        return MeasuredProgram(graph, request.backend, program, eager, left_to_eager, step)
 
     def ran_in_torch(self, name: str, kind: Kind, ops: Sequence[str], reason: str) -> None:
         """Take note of a graph that could not be captured and that torch runs as it is; raises over budget."""
@@ -296,6 +301,8 @@ class _Build:
             for n in mine.nodes
         )
         self.record.graph = msgspec.structs.replace(mine, backend=asked, nodes=nodes)
+        if choice.of == "a step":
+            self.record.parts[self.name] = PartPlacement(DRAWS, len(nodes), "as torch captured it")
         return self.record
 
     def _ran_on(self, part: Part) -> _failures.Target:

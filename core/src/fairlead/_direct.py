@@ -78,11 +78,14 @@ def _reaches(frame: Frame, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bo
     return False
 
 
-def _holding(ran: Ran) -> Callable[..., list[Any]]:
-    program, fit = ran.piece.program, ran.piece.fit
+def _holding(ran: Ran) -> Callable[..., Sequence[Any]]:
+    program, fit, original = ran.piece.program, ran.piece.fit, ran.piece.original
     assert program is not None
     assert fit is not None
     weights = {i for i, source in enumerate(ran.piece.sources) if source.kind}
+    if original is not None and original.has_taken_over:
+        held, forward = ran.inputs, original.forward
+        return lambda *inputs: forward(*(held[i] if i in weights else x for i, x in enumerate(inputs)))
     places = [place for place, i in enumerate(fit.inputs) if i not in weights]
     call = program.bound([ran.inputs[i] for i in fit.inputs], places)
     taken, outputs = [fit.inputs[place] for place in places], fit.outputs

@@ -6,17 +6,18 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import torch
 
 from fairlead._benchmark import MARGIN, Choice, work_of
 from fairlead._messages import cause
+from fairlead._original import Original, differentiable, trainable
 from fairlead._precision import devices_of
 from fairlead._program import Runnable
 from fairlead.interpret import in_clean_thread
-from fairlead.ir import Graph, Role
+from fairlead.ir import Graph, Kind, Role
 from fairlead.partition import DRAWS
 from fairlead.passes import communicates, draws, work
 
@@ -44,6 +45,9 @@ _PATIENCE = 0.5
 _CLEAR = 1.3
 """Where one is quicker by this factor after two turns, there is no third."""
 
+Times: TypeAlias = Mapping[str, float]
+"""The least seconds of a call, of the backend that was asked for and of eager."""
+
 
 _parents: list[int] = []
 os.register_at_fork(after_in_child=lambda: _parents.append(os.getppid()))
@@ -59,13 +63,40 @@ def is_worth_measuring(graph: Graph) -> bool:
     return bool(graph.symbols) or sum(work(node, {}) for node in graph.nodes) >= _MUCH
 
 
+class Step:
+    """The graphs of a training step, forward and backward, and what eager takes for both as they were captured."""
+
+    def __init__(self, original: Original) -> None:
+        self.original = original
+        self._programs: list[MeasuredProgram] = []
+        self._mine: list[float] = []
+        self._eager: float | None = None
+
+    def forward(self, program: MeasuredProgram, mine: float, eager: float | None) -> None:
+        """The forward takes ``mine`` seconds, and the step takes eager so many; None where that is not known."""
+        self._programs, self._mine, self._eager = [program], [mine], eager
+
+    def backward(self, program: MeasuredProgram, mine: float) -> None:
+        """The backward takes so many: leave both to eager if that has them done sooner."""
+        if self._eager is None:
+            return
+        self._programs.append(program)
+        both = sum((*self._mine, mine))
+        if both > MARGIN * self._eager:
+            for each in self._programs:
+                each.leave(both, self._eager)
+            self.original.take_over()
+        self._eager = None
+
+
 class MeasuredProgram:
     """A graph as a backend runs it, or as eager does where that is quicker by `MARGIN`.
 
     The first call is made several times over by both, on its own inputs. What a trial gives is thrown away, it writes
     to copies, and random numbers are drawn anew: a caller sees one call. ``eager`` makes what is called as the program
-    is; ``left_to_eager`` is told what was measured, and makes the program that eager runs. A thread that calls
-    meanwhile has the backend's results.
+    is; ``left_to_eager`` is told what was measured, and makes the program that eager runs. ``step``: the graph that
+    Dynamo captured, which is what eager is taken to run where it can be told how, and which takes over from then on. A
+    thread that calls meanwhile has the backend's results.
     """
 
     def __init__(
@@ -75,18 +106,22 @@ class MeasuredProgram:
         program: Runnable,
         eager: Callable[[], Callable[[list[Any]], Any]],
         left_to_eager: Callable[[Choice], Runnable],
+        step: Step | None = None,
     ) -> None:
         self._graph = graph
         self._asked = asked
         self._program = program
         self._eager = eager
         self._left_to_eager = left_to_eager
+        self._step = step
         self._draws = any(map(draws, graph.nodes))
         self._written = tuple(o.target for o in graph.outputs if o.role is Role.mutation and o.target is not None)
         self._lock = threading.Lock()
         self._is_settled = False
         self._kept: Runnable | None = None
         """The backend's, after all: OpenVINO crashes in a forked child of a process that has let go of a model."""
+        if step is not None and graph.kind is not Kind.backward:
+            step.original.watch()
 
     def __call__(self, args: list[Any]) -> list[Any]:
         if not self._is_settled:
@@ -101,17 +136,25 @@ class MeasuredProgram:
         """Read all weights anew at the next call."""
         self._program.refresh()
 
+    def leave(self, mine: float, eager: float) -> None:
+        """Say that eager runs the step that this is a graph of, which takes it so many seconds."""
+        self._told(Choice(DRAWS, {self._asked: 1e3 * mine, DRAWS: 1e3 * eager}, "a step"))
+
+    def _told(self, choice: Choice) -> Runnable:
+        _log.info("graph %s goes to eager: %s", self._graph.name, choice.reason(self._asked))
+        self._kept = self._kept or self._program
+        return in_clean_thread(lambda: self._left_to_eager(choice))
+
     def _settle(self, args: Sequence[Any]) -> None:
         if not self._lock.acquire(blocking=False):
             return
         try:
             if self._is_settled:
                 return
-            choice = self._measured(args) if self._is_long_enough(args) else None
-            if choice is not None and choice.backend != self._asked:
-                _log.info("graph %s goes to eager: %s", self._graph.name, choice.reason(self._asked))
-                self._kept = self._program
-                self._program = in_clean_thread(lambda: self._left_to_eager(choice))
+            if self._is_long_enough(args):
+                self._measure(args)
+            if self._step is not None and self._graph.kind is not Kind.backward:
+                self._step.original.leave()
             self._is_settled = True
         finally:
             self._lock.release()
@@ -119,50 +162,93 @@ class MeasuredProgram:
     def _is_long_enough(self, args: Sequence[Any]) -> bool:
         return not self._graph.symbols or work_of(self._graph, args) >= _MUCH
 
-    def _measured(self, args: Sequence[Any]) -> Choice | None:
+    def _measure(self, args: Sequence[Any]) -> None:
         state = torch.get_rng_state() if self._draws else None
         try:
-            return self._compared(args)
+            self._choose(args)
         finally:
             if state is not None:
                 torch.set_rng_state(state)
 
-    def _compared(self, args: Sequence[Any]) -> Choice | None:
-        """What the least times of both say; None where nothing is to be gained, or eager cannot do it."""
+    def _choose(self, args: Sequence[Any]) -> None:
+        step, kind = self._step, self._graph.kind
+        captured = None if step is None else step.original.taking(args, self._written)
+        times = self._compared(args, captured if kind is Kind.inference else None)
+        if times is None:
+            return
+        mine, eager = times[self._asked], times[DRAWS]
+        goes = mine > MARGIN * eager
+        if goes:
+            self._program = self._told(Choice(DRAWS, {name: 1e3 * seconds for name, seconds in times.items()}))
+        if step is None:
+            return
+        if kind is Kind.backward:
+            step.backward(self, eager if goes else mine)
+        elif captured is not None and kind is Kind.inference and goes:
+            step.original.take_over()
+        elif captured is not None and kind is Kind.forward:
+            step.forward(self, eager if goes else mine, self._of_a_step(captured, args))
+
+    def _compared(self, args: Sequence[Any], captured: Callable[[list[Any]], Any] | None) -> Times | None:
+        """What both take; None where nothing is to be gained, or eager cannot do it."""
         patience = max(_PATIENCE, self._seconds(self._program, args))
-        asked = self._turn(self._program, args)
+        asked = self._turn(lambda: self._seconds(self._program, args))
         if asked < _SHORT:
             return None
         start = time.perf_counter()
         try:
-            eager = self._eager()
+            eager = captured or self._eager()
             self._seconds(eager, args)
-            other = self._turn(eager, args)
+            other = self._turn(lambda: self._seconds(eager, args))
             for _ in range(_TURNS - 1):
                 if time.perf_counter() - start > patience:
                     break
-                asked = min(asked, self._turn(self._program, args))
-                other = min(other, self._turn(eager, args))
+                asked = min(asked, self._turn(lambda: self._seconds(self._program, args)))
+                other = min(other, self._turn(lambda: self._seconds(eager, args)))
                 if max(asked, other) > _CLEAR * min(asked, other):
                     break
         except Exception as error:
             _log.warning("graph %s is not tried in eager mode: %s", self._graph.name, cause(error))
             return None
-        times = {self._asked: 1e3 * asked, DRAWS: 1e3 * other}
-        return Choice(DRAWS if asked > MARGIN * other else self._asked, times)
+        return {self._asked: asked, DRAWS: other}
 
-    def _turn(self, runs: Callable[[list[Any]], Any], args: Sequence[Any]) -> float:
+    def _of_a_step(self, captured: Callable[[list[Any]], Any], args: Sequence[Any]) -> float | None:
+        """The least seconds of a forward in eager mode and its backward; None where torch has no backward for it."""
+        try:
+            self._seconds_of_a_step(captured, args)
+            return self._turn(lambda: self._seconds_of_a_step(captured, args))
+        except Exception as error:
+            _log.info("the step of graph %s is not tried in eager mode: %s", self._graph.name, cause(error))
+            return None
+
+    def _turn(self, seconds_of_a_call: Callable[[], float]) -> float:
         """The least seconds of some calls."""
-        seconds = [self._seconds(runs, args)]
+        seconds = [seconds_of_a_call()]
         while len(seconds) < _CALLS and sum(seconds) < _LONG:
-            seconds.append(self._seconds(runs, args))
+            seconds.append(seconds_of_a_call())
         return min(seconds[1:] or seconds)
 
     def _seconds(self, runs: Callable[[list[Any]], Any], args: Sequence[Any]) -> float:
-        given = list(args)
-        for place in self._written:
-            given[place] = given[place].clone()
+        given = self._copied(args)
         with torch.no_grad():
             start = time.perf_counter()
             runs(given)
             return time.perf_counter() - start
+
+    def _seconds_of_a_step(self, runs: Callable[[list[Any]], Any], args: Sequence[Any]) -> float:
+        given = trainable(self._copied(args))
+        with torch.enable_grad():
+            start = time.perf_counter()
+            results = differentiable(runs(given))
+            forward = time.perf_counter() - start
+            weights = [x for x in given if isinstance(x, torch.Tensor) and x.requires_grad]
+            gradients = [torch.ones_like(x) for x in results]
+            start = time.perf_counter()
+            torch.autograd.grad(results, weights, gradients, allow_unused=True)
+            return forward + time.perf_counter() - start
+
+    def _copied(self, args: Sequence[Any]) -> list[Any]:
+        given = list(args)
+        for place in self._written:
+            given[place] = given[place].clone()
+        return given

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from torch import is_grad_enabled
 
 from fairlead._capture import Arrangement, InputSource
+from fairlead._original import Original
 from fairlead._program import Runnable
 
 
@@ -17,19 +18,23 @@ class Piece(NamedTuple):
     """A graph of Dynamo's, as compiled.
 
     ``function`` takes its inputs, which have ``sources``. ``fit`` is there where ``program`` may be called past
-    AOTAutograd, which makes nothing of its results, with the inputs in the order that it says.
+    AOTAutograd, which makes nothing of its results, with the inputs in the order that it says. ``original`` is what may
+    take over from it.
     """
 
     function: Callable[..., Any]
     sources: Sequence[InputSource]
     program: Runnable | None
     fit: Arrangement | None
+    original: Original | None = None
 
-    def past_autograd(self) -> Callable[..., list[Any]] | None:
+    def past_autograd(self) -> Callable[..., Sequence[Any]] | None:
         """The program as a function of the same inputs, to be called without gradients; None where it may not be."""
         program, fit = self.program, self.fit
         if program is None or fit is None:
             return None
+        if self.original is not None and self.original.has_taken_over:
+            return self.original.forward
         if fit.is_identity:
             return lambda *inputs: program(list(inputs))
         order, outputs = fit.inputs, fit.outputs
@@ -58,13 +63,15 @@ _recording = _Recording()
 
 def recorded(piece: Piece) -> Callable[..., Any]:
     """The piece as one function, which tells `recording` of each run."""
-    function = piece.function
+    function, original = piece.function, piece.original
     direct = piece.past_autograd() or function
 
     def run(*inputs: Any) -> Any:
         runs = _recording.runs
         if runs is not None:
             runs.append(Ran(piece, run, inputs))
+        if original is not None and original.is_watched:
+            return original.call(inputs, function if is_grad_enabled() else direct)
         if is_grad_enabled():  # AOTAutograd's wrapper knows for how long not to
             return function(*inputs)
         return direct(*inputs)

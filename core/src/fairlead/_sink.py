@@ -10,6 +10,8 @@ import torch
 
 from fairlead._capture import Arrangement, Captured
 from fairlead._compile import Session
+from fairlead._first_call import Step
+from fairlead._original import Original
 from fairlead._program import Runnable
 from fairlead.errors import FairleadError
 from fairlead.ir import Kind
@@ -20,16 +22,20 @@ _log = logging.getLogger("fairlead.torch")
 
 
 class SessionSink:
-    """Has a session build what is captured of one graph of Dynamo's; keeps the last program, and how calls fit it."""
+    """Has a session build what is captured of one graph of Dynamo's; keeps the last program, and how calls fit it.
 
-    def __init__(self, session: Session) -> None:
+    ``original`` is that graph, where eager may be given it as it is.
+    """
+
+    def __init__(self, session: Session, original: Original | None = None) -> None:
         self._session = session
+        self._step = None if original is None else Step(original)
         self.program: Runnable | None = None
         self.fit: Arrangement | None = None
 
     def graph(self, captured: Captured) -> Callable[[list[Any]], Any]:
         try:
-            program = self._session.build(captured)
+            program = self._session.build(captured, self._step)
             self.program, self.fit = program, captured.fit
             return _boxed(program)
         except FairleadError as error:

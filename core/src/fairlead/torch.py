@@ -17,12 +17,13 @@ import torch
 
 from fairlead import _registry, _settings
 from fairlead._arguments import request_of
-from fairlead._capture import autocasts, capture, input_sources
+from fairlead._capture import autocasts, capture, input_sources, runs_as_captured
 from fairlead._capture._account import recompilation, time_frame
 from fairlead._capture._draws import keep_draws
 from fairlead._capture._dynamo import deny_exporting
 from fairlead._capture._recurrent import allow_lstm
 from fairlead._compile import Request, Session
+from fairlead._original import Original
 from fairlead._pieces import Piece, recorded
 from fairlead._sink import SessionSink
 from fairlead.errors import FairleadError
@@ -46,13 +47,14 @@ class DynamoBackend:
         time_frame()
         if (again := recompilation(gm)) is not None:
             self.session.recompilations.append(again)
-        sink = SessionSink(self.session)
         drawn = keep_draws(gm) if self.session.request.rng == "eager" else 0
+        original = None if drawn or autocasts() or not runs_as_captured(gm) else Original(gm.forward)
+        sink = SessionSink(self.session, original)
         function = capture(gm, inputs, sink, recompute=self.session.recomputes(inputs))
         if drawn:
             return recorded(Piece(lambda *given: function(*given)[:-drawn], input_sources(gm), None, None))
         fit = None if autocasts() else sink.fit  # AOTAutograd's wrapper turns it off
-        return recorded(Piece(function, input_sources(gm), sink.program, fit))
+        return recorded(Piece(function, input_sources(gm), sink.program, fit, original))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy, or what is loaded from a pickle, compiles anew."""

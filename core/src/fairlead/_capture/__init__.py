@@ -36,6 +36,7 @@ __all__ = [
     "capture",
     "capture_step",
     "input_sources",
+    "runs_as_captured",
 ]
 
 
@@ -203,6 +204,14 @@ class _Capture:
         direct = plain and _passes_through(around) and not may_be_lazy(gm, graph)
         captured = Captured(fit.graph, fit.canonical, constants, moved, fit if direct else None, self._is_step)
         return around.around(resolving(self._sink.graph(captured), gm, graph), fit)
+
+
+def runs_as_captured(gm: torch.fx.GraphModule) -> bool:
+    """Whether torch does in eager mode what Dynamo's graph says, op by op.
+
+    A higher-order op stands for something else there, as for a checkpoint that computes again or attention in one loop.
+    """
+    return not any(isinstance(n.target, torch._ops.HigherOrderOperator) for n in gm.graph.nodes)
 
 
 def _placeholders(gm: torch.fx.GraphModule) -> list[str]:
