@@ -300,9 +300,12 @@ class _Build:
             msgspec.structs.replace(n, why=Why.declined, reason=reason) if n.why is Why.native else n
             for n in mine.nodes
         )
-        self.record.graph = msgspec.structs.replace(mine, backend=asked, nodes=nodes)
+        graph = msgspec.structs.replace(mine, backend=asked, nodes=nodes)
         if choice.of == "a step":
-            self.record.parts[self.name] = PartPlacement(DRAWS, len(nodes), "as torch captured it")
+            record = _Record(graph)
+            record.parts[self.name] = PartPlacement(DRAWS, len(nodes), "as torch captured it")
+            return record
+        self.record.graph = graph
         return self.record
 
     def _ran_on(self, part: Part) -> _failures.Target:

@@ -118,8 +118,6 @@ class MeasuredProgram:
         self._written = tuple(o.target for o in graph.outputs if o.role is Role.mutation and o.target is not None)
         self._lock = threading.Lock()
         self._is_settled = False
-        self._kept: Runnable | None = None
-        """The backend's, after all: OpenVINO crashes in a forked child of a process that has let go of a model."""
         if step is not None and graph.kind is not Kind.backward:
             step.original.watch()
 
@@ -138,11 +136,10 @@ class MeasuredProgram:
 
     def leave(self, mine: float, eager: float) -> None:
         """Say that eager runs the step that this is a graph of, which takes it so many seconds."""
-        self._told(Choice(DRAWS, {self._asked: 1e3 * mine, DRAWS: 1e3 * eager}, "a step"))
+        self._program = self._told(Choice(DRAWS, {self._asked: 1e3 * mine, DRAWS: 1e3 * eager}, "a step"))
 
     def _told(self, choice: Choice) -> Runnable:
         _log.info("graph %s goes to eager: %s", self._graph.name, choice.reason(self._asked))
-        self._kept = self._kept or self._program
         return in_clean_thread(lambda: self._left_to_eager(choice))
 
     def _settle(self, args: Sequence[Any]) -> None:

@@ -16,6 +16,7 @@ from openvino.op import Constant
 
 from fairlead.ir import Graph
 from fairlead_onnx import ModelFile, lower
+from fairlead_openvino._forks import compile_model
 from fairlead_openvino._options import OpenVINOOptions
 from fairlead_openvino._ranges import largest, largest_that_fits
 from fairlead_openvino._snippets import crashes_tokenizer
@@ -69,7 +70,7 @@ def compile_file(
         model.remove_parameter(parameter)
     _divide_exactly(model)
     _turn_apart(model)
-    compiled = _core().compile_model(model, options.device, _properties(model, options))
+    compiled = compile_model(_core(), model, options.device, _properties(model, options))
     inputs = {name: i for i, port in enumerate(compiled.inputs) for name in port.get_names()}
     outputs = {name: i for i, port in enumerate(compiled.outputs) for name in port.get_names()}
     return Compiled(

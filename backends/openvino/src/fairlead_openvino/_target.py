@@ -72,10 +72,12 @@ def cuts_bfloat16() -> bool:
     import openvino
     from openvino import opset13
 
+    from fairlead_openvino._forks import compile_model
+
     def made(size: int) -> int:
         x = opset13.parameter([size], openvino.Type.f32)
         model = openvino.Model([opset13.convert(x, openvino.Type.bf16)], [x])
-        compiled = openvino.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+        compiled = compile_model(openvino.Core(), model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
         (near,) = compiled([numpy.array([1.0 + 2**-8 + 2**-9], numpy.float32)]).values()
         return int(near.view(numpy.uint16)[0])
 
@@ -89,6 +91,8 @@ def saturates() -> bool:
     import openvino
     from openvino import opset13
 
+    from fairlead_openvino._forks import compile_model
+
     def number(value: float) -> openvino.Node:
         return opset13.constant(numpy.float32(value))
 
@@ -96,6 +100,8 @@ def saturates() -> bool:
     bytes_ = opset13.fake_quantize(x, number(0), number(255), number(0), number(255), 256)
     weight = opset13.convert(opset13.constant(numpy.full((16, 16), 127, numpy.int8)), openvino.Type.f32)
     product = opset13.matmul(bytes_, opset13.multiply(weight, number(1)), False, True)
-    compiled = openvino.Core().compile_model(openvino.Model([product], [x]), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    compiled = compile_model(
+        openvino.Core(), openvino.Model([product], [x]), "CPU", {"INFERENCE_PRECISION_HINT": "f32"}
+    )
     (found,) = compiled([numpy.full((1, 16), 255, numpy.float32)]).values()
     return float(found[0, 0]) != 16 * 255 * 127
