@@ -573,6 +573,33 @@ def test_what_stands_for_something_else_does_not_run_as_captured(slow: Timed) ->
         result.sum().backward()
 
 
+def test_a_checkpoint_around_it_saves_what_one_step_does(slow: Timed) -> None:
+    layer, x = nn.Linear(1024, 1024), torch.randn(8, 1024, requires_grad=True)
+    run = fairlead.compile(layer, backend="slow", fallback=("eager",))
+    for step in range(3):
+        layer.zero_grad()
+        checkpoint(run, x, use_reentrant=False).sin().sum().backward()
+        found = layer.weight.grad
+        layer.zero_grad()
+        layer(x).sin().sum().backward()
+        torch.testing.assert_close(found, layer.weight.grad, msg=f"step {step}")
+    assert {g.native for g in run.fairlead.placement.graphs} == {0}
+
+
+def test_no_mode_sees_a_trial(slow: Timed) -> None:
+    """AOTAutograd has one on in a first call, from torch 2.13 on, in which each op takes eager longer."""
+    seen: list[int] = []
+
+    def seconds(graph: Graph, inputs: Sequence[Any]) -> float:
+        seen.append(torch._C._len_torch_dispatch_stack())
+        return asleep(graph, inputs)
+
+    slow.seconds = seconds
+    fairlead.compile(program, backend="slow", fallback=("eager",))(torch.randn(SIZE))
+    assert set(seen) == {0}
+    assert len(seen) > 2
+
+
 def test_under_autocast_it_is_taken_apart(slow: Timed) -> None:
     layer, x = nn.Linear(1024, 1024), torch.randn(8, 1024)
     run = fairlead.compile(layer, backend="slow", fallback=("eager",))

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import torch
 
 from fairlead._benchmark import MARGIN, Choice, work_of
+from fairlead._capture import no_modes
 from fairlead._messages import cause
 from fairlead._original import Original, differentiable, trainable
 from fairlead._precision import devices_of
@@ -96,7 +97,7 @@ class MeasuredProgram:
     to copies, and random numbers are drawn anew: a caller sees one call. ``eager`` makes what is called as the program
     is; ``left_to_eager`` is told what was measured, and makes the program that eager runs. ``step``: the graph that
     Dynamo captured, which is what eager is taken to run where it can be told how, and which takes over from then on. A
-    thread that calls meanwhile has the backend's results.
+    thread that calls meanwhile has the backend's results. Modes see no trial.
     """
 
     def __init__(
@@ -162,7 +163,8 @@ class MeasuredProgram:
     def _measure(self, args: Sequence[Any]) -> None:
         state = torch.get_rng_state() if self._draws else None
         try:
-            self._choose(args)
+            with no_modes():
+                self._choose(args)
         finally:
             if state is not None:
                 torch.set_rng_state(state)
@@ -234,7 +236,7 @@ class MeasuredProgram:
 
     def _seconds_of_a_step(self, runs: Callable[[list[Any]], Any], args: Sequence[Any]) -> float:
         given = trainable(self._copied(args))
-        with torch.enable_grad():
+        with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(_same, _same):  # in place of the caller's
             start = time.perf_counter()
             results = differentiable(runs(given))
             forward = time.perf_counter() - start
@@ -249,3 +251,7 @@ class MeasuredProgram:
         for place in self._written:
             given[place] = given[place].clone()
         return given
+
+
+def _same(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor

@@ -18,6 +18,7 @@ import torch
 import torch._functorch.config
 from torch._dynamo.backends.common import aot_autograd
 from torch._guards import TracingContext, tracing
+from torch.utils._python_dispatch import _disable_current_modes
 
 from fairlead._capture._decompositions import table
 from fairlead._capture._partition import partition, recomputing
@@ -128,6 +129,12 @@ def passes_through() -> bool:
 
 autocasts: Callable[[], bool] = torch._C._is_any_autocast_enabled
 """Whether autocast is on, for whatever device."""
+
+
+no_modes: Callable[[], contextlib.AbstractContextManager[object]] = _disable_current_modes
+"""Within, no mode sees the ops that this thread runs: none of the caller's, which may count them, and none of
+AOTAutograd's, which looks at those of a first call.
+"""
 
 
 class Tracing:

@@ -1,0 +1,110 @@
+"""What no backend can do in float32 on a processor: each model's products and convolutions at its highest speed.
+
+    python benchmarks/peak.py [--beside docs/results/compare-cpu-all-xeon] [--models bert vit-b] [--out PATH]
+
+The highest speed is that of the best of torch's products of square matrices on this machine, which is to be the one of
+the table beside it. A model's operations are counted as written, two for a product that is added; all else that it
+computes is taken to cost nothing. Convolutions by Winograd's tiles need fewer, so a model of these can be under it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import msgspec
+import torch
+from compare import Results
+from tables import write_results
+from torch.utils.flop_counter import FlopCounterMode
+
+from fairlead._compare import Comparison
+from fairlead._compare._machine import describe
+from fairlead._models._load import load
+
+ROOT = Path(__file__).parents[1]
+BACKENDS = ("onnxrt", "openvino", "openxla", "ipex", "tvm")
+SIZES = (512, 768, 1024, 1536, 2048)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--beside", type=Path, default=ROOT / "docs/results/compare-cpu-all-xeon")
+    parser.add_argument("--models", nargs="+", help="some of those in the table; all by default")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs/results/peak")
+    options = parser.parse_args()
+    table = msgspec.json.decode(options.beside.with_suffix(".json").read_bytes(), type=Results).report
+    machine = describe()
+    if machine.processor != table.machine.processor or machine.cores != table.machine.cores:
+        raise SystemExit(f"{options.beside} was measured on another machine: {table.machine.processor}")
+    speed = max(map(speed_of, SIZES))
+    rows = {c.model: times(c) for c in table.comparisons if not options.models or c.model in options.models}
+    least = {model: 1e3 * operations(model) / speed for model in rows}
+    data = msgspec.json.format(msgspec.json.encode({"speed": speed, "least": least, "milliseconds": rows}), indent=1)
+    write_results(options.out, page(speed, least, rows, options.beside), data + b"\n")
+
+
+def speed_of(size: int) -> float:
+    """Operations a second of a product of square matrices, the best of many."""
+    a, b = torch.randn(size, size), torch.randn(size, size)
+    return 2 * size**3 / min(seconds(lambda: a @ b) for _ in range(60))
+
+
+def seconds(call: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def operations(name: str) -> float:
+    """Of the products, convolutions and attention of one call."""
+    model = load(name, training=False)
+    with torch.no_grad(), FlopCounterMode(display=False) as counted:
+        model.module(*model.args, **model.kwargs)
+    return counted.get_total_flops()
+
+
+def times(comparison: Comparison) -> dict[str, float]:
+    """Milliseconds a call, by row."""
+    return {row.key: 1e3 * row.times.median for row in comparison.rows if row.times is not None}
+
+
+def page(speed: float, least: Mapping[str, float], rows: Mapping[str, Mapping[str, float]], beside: Path) -> str:
+    lines = [
+        "| model | least ms | eager | torch inductor | quickest backend | most over eager | most over inductor |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    over: dict[str, list[float]] = {"PyTorch eager": [], "torch inductor": []}
+    for model, ms in rows.items():
+        quickest = min((b for b in BACKENDS if b in ms), key=ms.__getitem__)
+        most = {name: ms[name] / least[model] for name in over}
+        for name, ratio in most.items():
+            over[name].append(ratio)
+        cells = [f"{ms['PyTorch eager']:.1f}", f"{ms['torch inductor']:.1f}", f"{quickest} {ms[quickest]:.1f}"]
+        lines.append(
+            f"| {model} | {least[model]:.1f} | {' | '.join(cells)} | {' | '.join(map(shown, most.values()))} |"
+        )
+    means = " | ".join(f"**{statistics.geometric_mean(ratios):.2f}**" for ratios in over.values())
+    lines.append(f"| geometric mean | | | | | {means} |")
+    machine = describe()
+    on = f"{machine.processor}, {machine.cores} cores, torch {torch.__version__}, {torch.get_num_threads()} threads"
+    return (
+        f"# The most that float32 can gain\n\n`python benchmarks/peak.py {' '.join(sys.argv[1:])}`. {on}; milliseconds "
+        f"a call of [{beside.name}]({beside.name}.md).\n\nThe best product of square matrices runs at "
+        f"{speed / 1e9:.0f} GFLOP/s. The least time of a model is that of its products, convolutions and attention at "
+        "this speed, all else at no cost; the last columns are how much quicker than eager and Inductor that is.\n\n"
+        + "\n".join(lines)
+        + "\n"
+    )
+
+
+def shown(ratio: float) -> str:
+    return f"{ratio:.2f}"
+
+
+if __name__ == "__main__":
+    main()
