@@ -69,25 +69,22 @@ class Step:
 
     def __init__(self, original: Original) -> None:
         self.original = original
-        self._programs: list[MeasuredProgram] = []
-        self._mine: list[float] = []
-        self._eager: float | None = None
+        self._forward: tuple[MeasuredProgram, float, float] | None = None
 
     def forward(self, program: MeasuredProgram, mine: float, eager: float | None) -> None:
         """The forward takes ``mine`` seconds, and the step takes eager so many; None where that is not known."""
-        self._programs, self._mine, self._eager = [program], [mine], eager
+        self._forward = None if eager is None else (program, mine, eager)
 
     def backward(self, program: MeasuredProgram, mine: float) -> None:
         """The backward takes so many: leave both to eager if that has them done sooner."""
-        if self._eager is None:
+        if self._forward is None:
             return
-        self._programs.append(program)
-        both = sum((*self._mine, mine))
-        if both > MARGIN * self._eager:
-            for each in self._programs:
-                each.leave(both, self._eager)
+        forward, before, eager = self._forward
+        self._forward = None
+        if before + mine > MARGIN * eager:
+            forward.leave(before + mine, eager)
+            program.leave(before + mine, eager)
             self.original.take_over()
-        self._eager = None
 
 
 class MeasuredProgram:
