@@ -102,7 +102,7 @@ def measured(name: str, backend: str, ways: Sequence[str], turns: int, *, traini
         way: [
             f"{graph.name}: {reason}"
             for graph in placed(made)
-            for reason in sorted({d.reason for d in graph.declines if " ms a call " in d.reason})
+            for reason in sorted({d.reason for d in graph.declines if " ms a " in d.reason})
         ]
         for way, made in compiled.items()
     }
