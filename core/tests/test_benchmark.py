@@ -7,7 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -631,8 +631,8 @@ class TimedProgram:
         raise AssertionError("nobody said that weights changed")
 
 
-def sine() -> Graph:
-    builder = Builder("g", "inference")
+def sine(kind: Kind = Kind.inference) -> Graph:
+    builder = Builder("g", kind)
     builder.output(builder.op("aten.sin.default", builder.input(f"f32[{SIZE}]"), to=f"f32[{SIZE}]"))
     return builder.graph()
 
@@ -667,6 +667,28 @@ def test_the_quicker_one_runs_it_where_it_is_by_a_twentieth(
     assert [dict(c.milliseconds) for c in trial.choices] == (
         [pytest.approx({"asked": 1e3 * asked, "eager": 1e3 * other})] if goes_to == "eager" else []
     )
+
+
+def test_in_training_a_program_comes_after_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The threads of a loss or of an update are still about, which takes a backend with threads of its own longer."""
+    trial = Trial(monkeypatch, 0.02, 0.019)
+    order: list[str] = []
+    clock = trial.asked.clock
+
+    def asked(args: list[Any]) -> list[str]:
+        clock.now += 0.02 + 0.004 * (order[-1:] == ["eager"])
+        order.append("asked")
+        return ["asked"]
+
+    def eager(args: list[Any]) -> list[str]:
+        order.append("eager")
+        clock.now += 0.02
+        return ["eager"]
+
+    monkeypatch.setattr(trial, "eager", eager)
+    for kind, goes_to in ((Kind.inference, "asked"), (Kind.forward, "eager")):
+        run = MeasuredProgram(sine(kind), "asked", cast(Any, asked), lambda: eager, trial.chosen)
+        assert run([torch.ones(2)]) == [goes_to]
 
 
 def test_a_call_that_is_short_is_not_made_in_eager_mode(monkeypatch: pytest.MonkeyPatch) -> None:
