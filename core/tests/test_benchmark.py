@@ -541,7 +541,7 @@ def test_a_step_is_measured_as_autograd_does_it(slow: Timed, monkeypatch: pytest
     assert all(p.grad is None for p in module.parameters())
 
 
-def test_a_step_stays_that_is_not_slower_by_a_twentieth() -> None:
+def test_a_step_stays_that_is_not_slower() -> None:
     left: list[float] = []
 
     class Leaving:
@@ -549,7 +549,7 @@ def test_a_step_stays_that_is_not_slower_by_a_twentieth() -> None:
             left.append(mine)
 
     program: Any = Leaving()
-    for backward, is_left in ((1.08, False), (1.12, True)):
+    for backward, is_left in ((0.99, False), (1.01, True)):
         original = Original(program)
         step = Step(original)
         step.forward(program, 1.0, 2.0)
