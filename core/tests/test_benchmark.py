@@ -395,6 +395,19 @@ def test_a_program_that_draws_has_drawn_once(slow: Timed) -> None:
     assert run.fairlead.placement.native_share == 0.0
 
 
+def test_what_a_program_draws_and_does_not_use_is_drawn_once(slow: Timed) -> None:
+    """AOTAutograd leaves it out, and what is compiled does not draw it; eager does."""
+
+    def wasteful(x: Tensor) -> Tensor:
+        torch.rand_like(x)
+        return program(x)
+
+    run = fairlead.compile(wasteful, backend="slow", fallback=("eager",))
+    x, before = torch.randn(SIZE), torch.get_rng_state()
+    run(x)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
 @pytest.mark.parametrize(
     "how",
     [

@@ -20,7 +20,7 @@ from fairlead._program import Runnable
 from fairlead.interpret import in_clean_thread
 from fairlead.ir import Graph, Kind, Role
 from fairlead.partition import DRAWS
-from fairlead.passes import communicates, draws, work
+from fairlead.passes import communicates, work
 
 __all__ = ["MeasuredProgram", "is_worth_measuring"]
 
@@ -115,7 +115,6 @@ class MeasuredProgram:
         self._eager = eager
         self._left_to_eager = left_to_eager
         self._step = step
-        self._draws = any(map(draws, graph.nodes))
         self._written = tuple(o.target for o in graph.outputs if o.role is Role.mutation and o.target is not None)
         self._lock = threading.Lock()
         self._is_settled = False
@@ -163,14 +162,13 @@ class MeasuredProgram:
         return not self._graph.symbols or work_of(self._graph, args) >= _MUCH
 
     def _measure(self, args: Sequence[Any]) -> None:
-        state = torch.get_rng_state() if self._draws else None
+        state = torch.get_rng_state()
         try:
             with no_modes():
                 self._choose(args)
         finally:
             self._results = None
-            if state is not None:
-                torch.set_rng_state(state)
+            torch.set_rng_state(state)
 
     def _choose(self, args: Sequence[Any]) -> None:
         step, kind = self._step, self._graph.kind
