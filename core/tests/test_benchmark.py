@@ -543,7 +543,7 @@ def test_a_step_that_eager_has_done_sooner_is_eagers(slow: Timed, monkeypatch: p
 def test_a_step_is_measured_as_autograd_does_it(slow: Timed, monkeypatch: pytest.MonkeyPatch) -> None:
     slow.seconds = lambda graph, inputs: 0.0
     told: list[tuple[float, float | None]] = []
-    monkeypatch.setattr(Step, "forward", lambda self, program, mine, eager: told.append((mine, eager)))
+    monkeypatch.setattr(Step, "forward", lambda self, program, mine, eager, goes: told.append((mine, eager)))
     module = nn.Sequential(*(nn.Linear(512, 512) for _ in range(4)))
     x = torch.randn(512, 512, requires_grad=True)
     fairlead.compile(module, backend="slow", fallback=("eager",))(x)
@@ -562,13 +562,15 @@ def test_a_step_stays_that_is_not_slower() -> None:
             left.append(mine)
 
     program: Any = Leaving()
-    for backward, is_left in ((0.99, False), (1.01, True)):
+    for backward, goes, is_left in ((0.99, False, False), (1.01, False, True), (0.99, True, False)):
+        left.clear()
         original = Original(program)
         step = Step(original)
-        step.forward(program, 1.0, 2.0)
-        step.backward(program, backward)
-        step.backward(program, 100.0)  # of another call, which nobody measured
-        assert (left, original.has_taken_over) == ([1.0 + backward] * 2 if is_left else [], is_left)
+        step.forward(program, 1.0, 2.0, goes=goes)
+        step.backward(program, backward, goes=goes)
+        step.backward(program, 100.0, goes=False)  # of another call, which nobody measured
+        assert left == ([1.0 + backward] * 2 if is_left else [])
+        assert original.has_taken_over is (is_left or goes), "what goes to eager in both runs as it was captured"
 
 
 def test_what_stands_for_something_else_does_not_run_as_captured(slow: Timed) -> None:

@@ -69,24 +69,29 @@ class Step:
 
     def __init__(self, original: Original) -> None:
         self.original = original
-        self._forward: tuple[MeasuredProgram, float, float] | None = None
+        self._forward: tuple[MeasuredProgram, float, float, bool] | None = None
 
-    def forward(self, program: MeasuredProgram, mine: float, eager: float | None) -> None:
-        """The forward takes ``mine`` seconds, and the step takes eager so many; None where that is not known."""
-        self._forward = None if eager is None else (program, mine, eager)
+    def forward(self, program: MeasuredProgram, mine: float, eager: float | None, *, goes: bool) -> None:
+        """The forward takes ``mine`` seconds, in eager mode if it ``goes`` there, and the step takes eager so many.
 
-    def backward(self, program: MeasuredProgram, mine: float) -> None:
-        """The backward takes so many: leave both to eager if that has them done sooner.
+        None where that is not known.
+        """
+        self._forward = None if eager is None else (program, mine, eager, goes)
+
+    def backward(self, program: MeasuredProgram, mine: float, *, goes: bool) -> None:
+        """The backward takes so many: leave both to eager if that has them done sooner, or if each went there.
 
         By no `MARGIN`: what is measured one by one goes together no quicker.
         """
         if self._forward is None:
             return
-        forward, before, eager = self._forward
+        forward, before, eager, went = self._forward
         self._forward = None
         if before + mine > eager:
             forward.leave(before + mine, eager)
             program.leave(before + mine, eager)
+            self.original.take_over()
+        elif went and goes:
             self.original.take_over()
 
 
@@ -183,11 +188,11 @@ class MeasuredProgram:
         if step is None:
             return
         if kind is Kind.backward:
-            step.backward(self, eager if goes else mine)
+            step.backward(self, eager if goes else mine, goes=goes)
         elif captured is not None and kind is Kind.inference and goes:
             step.original.take_over()
         elif captured is not None and kind is Kind.forward:
-            step.forward(self, eager if goes else mine, self._of_a_step(captured, args))
+            step.forward(self, eager if goes else mine, self._of_a_step(captured, args), goes=goes)
 
     def _compared(self, args: Sequence[Any], captured: Callable[[list[Any]], Any] | None) -> Times | None:
         """What both take; None where nothing is to be gained, or eager cannot do it."""
