@@ -94,8 +94,9 @@ def page(speed: float, least: Mapping[str, float], rows: Mapping[str, Mapping[st
     lines.append(f"| geometric mean | | | | | {means} |")
     machine = describe()
     on = f"{machine.processor}, {machine.cores} cores, torch {torch.__version__}, {torch.get_num_threads()} threads"
+    command = " ".join(("python benchmarks/peak.py", *sys.argv[1:]))
     return (
-        f"# The most that float32 can gain\n\n`python benchmarks/peak.py {' '.join(sys.argv[1:])}`. {on}; milliseconds "
+        f"# The most that float32 can gain\n\n`{command}`. {on}; milliseconds "
         f"a call of [{beside.name}]({beside.name}.md).\n\nThe best product of square matrices runs at "
         f"{speed / 1e9:.0f} GFLOP/s. The least time of a model is that of its products, convolutions and attention at "
         "this speed, all else at no cost; an LSTM's are not counted, which is left out. The last columns are how much "
