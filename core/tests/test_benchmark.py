@@ -492,7 +492,7 @@ class Written(nn.Module):
 
 def ops_of(call: Callable[[], object]) -> list[str]:
     """The names of the ops of ATen that run."""
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], acc_events=True) as profile:
         call()
     return [e.name for e in profile.events() if e.name.startswith("aten::")]
 
