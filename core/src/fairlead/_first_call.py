@@ -22,7 +22,7 @@ from fairlead.ir import Graph, Kind, Role
 from fairlead.partition import DRAWS
 from fairlead.passes import communicates, work
 
-__all__ = ["MeasuredProgram", "is_worth_measuring"]
+__all__ = ["MeasuredProgram", "Step", "is_worth_measuring"]
 
 _log = logging.getLogger("fairlead.benchmark")
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-__all__ = ["Original"]
+__all__ = ["Original", "differentiable", "trainable"]
 
 
 class Original:

@@ -29,7 +29,7 @@ class _Settings:
     def __init__(self, core: openvino.Core, device: str, properties: Mapping[str, Any]) -> None:
         self._core = core
         self._device = device
-        self._properties = dict(properties)
+        self._properties = properties
         self._alive: weakref.WeakSet[openvino.CompiledModel] = weakref.WeakSet()
         self._most = 0
 
@@ -60,9 +60,10 @@ def compile_model(
 ) -> openvino.CompiledModel:
     """Compile the model, and keep account of its threads."""
     compiled = core.compile_model(model, device, properties)
-    key = repr((device, sorted((k, v) for k, v in properties.items() if k != "CACHE_DIR")))
+    of_threads = {name: value for name, value in properties.items() if name != "CACHE_DIR"}
+    key = repr((device, sorted(of_threads.items())))
     with _lock:
-        _settings.setdefault(key, _Settings(core, device, properties)).add(compiled)
+        _settings.setdefault(key, _Settings(core, device, of_threads)).add(compiled)
     return compiled
 
 
