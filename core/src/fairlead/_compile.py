@@ -40,6 +40,7 @@ from fairlead.passes import (
     fold_constants,
     hoist,
     split_dropout,
+    unroll_recurrences,
     view_overwritten_inputs,
 )
 from fairlead.placement import GraphPlacement, NodePlacement, PartPlacement, Placement, Why
@@ -324,7 +325,7 @@ class _Build:
         graph = _apply(graph, passes, hooks.Stage.composite)
         if not self.backend.capabilities.rng or (self.request.rng == "eager" and self.backend.name != DRAWS):
             graph = split_dropout(graph)
-        graph = decompose(graph, self.backend.capabilities.keeps)
+        graph = decompose(unroll_recurrences(graph), self.backend.capabilities.keeps)
         graph = even_bags(graph, lambda node: self._support(self.backend.name, node).accepted)
         graph = eliminate_common_subexpressions(fold_constants(graph))
         return verify(_apply(graph, passes, hooks.Stage.decomposed))

@@ -12,6 +12,7 @@ from fairlead.passes._hoist import Hoisted, hoist
 from fairlead.passes._layout import RowMajor, row_major_inputs
 from fairlead.passes._memory import is_view, layout_sensitive, shown_views, view_overwritten_inputs
 from fairlead.passes._random import draws, draws_random_numbers, split_dropout
+from fairlead.passes._recurrences import unroll_recurrences
 from fairlead.passes._rewrite import Emitter, Replacement, Rule, by_op, rewrite, substitute
 from fairlead.passes._training import trains_convolutions
 from fairlead.passes._work import share_of_products, typical_sizes, work
@@ -50,6 +51,7 @@ __all__ = [
     "substitute",
     "trains_convolutions",
     "typical_sizes",
+    "unroll_recurrences",
     "view_overwritten_inputs",
     "work",
 ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from fairlead.ir import DimExpr, DType, TensorType, Token, Value, dims
@@ -90,6 +92,28 @@ class Ops:
         if shape == x.tensor.shape:
             return x
         return self.emit("aten.view.default", (x, shape_argument(shape)), plain(x.tensor, shape))
+
+    def slice(self, x: Value, axis: int, start: int, stop: int, step: int = 1) -> Value:
+        """Every ``step``-th place of a dimension from ``start`` to before ``stop``, which lie within it."""
+        size = len(range(start, stop, step))
+        if size == x.tensor.shape[axis]:
+            return x
+        type_ = plain(x.tensor, (*x.tensor.shape[:axis], size, *x.tensor.shape[axis + 1 :]))
+        return self.emit("aten.slice.Tensor", (x, axis, start, stop, step), type_)
+
+    def unsqueeze(self, x: Value, axis: int) -> Value:
+        """With one more dimension, of size 1."""
+        type_ = plain(x.tensor, (*x.tensor.shape[:axis], 1, *x.tensor.shape[axis:]))
+        return self.emit("aten.unsqueeze.default", (x, axis), type_)
+
+    def cat(self, parts: Sequence[Value], axis: int) -> Value:
+        """One after another along a dimension; all others agree."""
+        if len(parts) == 1:
+            return parts[0]
+        first = parts[0].tensor
+        size = dims.add(*(p.tensor.shape[axis] for p in parts))
+        type_ = plain(first, (*first.shape[:axis], size, *first.shape[axis + 1 :]))
+        return self.emit("aten.cat.default", (tuple(parts), axis), type_)
 
     def cast(self, x: Value, dtype: DType) -> Value:
         if x.tensor.dtype == dtype:
