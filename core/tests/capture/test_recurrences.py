@@ -28,9 +28,10 @@ def combined(left: Tensors, right: Tensors) -> Tensors:
 
 
 def scanned(factors: torch.Tensor, summands: torch.Tensor, dim: int = 0, reverse: bool = False) -> Tensors:
-    given = factors, summands
-    both: Tensors = associative_scan(combined, given, dim=dim, reverse=reverse, combine_mode="generic")
-    return both
+    given: Any = factors, summands
+    both: Any = associative_scan(combined, given, dim=dim, reverse=reverse, combine_mode="generic")
+    products, values = both
+    return products, values
 
 
 def in_order(factors: torch.Tensor, summands: torch.Tensor, dim: int = 0) -> torch.Tensor:
