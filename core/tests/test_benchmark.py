@@ -624,6 +624,32 @@ def test_under_autocast_it_is_taken_apart(slow: Timed) -> None:
     assert run.fairlead.placement.native_share == 0.0
 
 
+@pytest.mark.skipif(torch.__version__ < "2.9", reason="Dynamo writes the scan out since torch 2.9")
+def test_a_recurrence_that_eager_takes_over_is_in_order(slow: Timed) -> None:
+    """Dynamo's graph of it is a tree, which takes eager longer than the program that is not traced."""
+    from torch._higher_order_ops.associative_scan import associative_scan
+
+    def combined(left: Any, right: Any) -> Any:
+        return left[0] * right[0], right[0] * left[1] + right[1]
+
+    def scanned(factors: Tensor, summands: Tensor) -> Tensor:
+        given: Any = factors, summands
+        results: Any = associative_scan(combined, given, dim=0, combine_mode="generic")
+        return cast("Tensor", results[1])
+
+    factors, summands = torch.rand(4, 2**18), torch.rand(4, 2**18)
+    run: Any = fairlead.compile(scanned, backend="slow", fallback=("eager",))
+    with torch.no_grad():
+        run(factors, summands)
+        ops = ops_of(lambda: run(factors, summands))
+        y = summands[0]
+        for t in range(1, 4):
+            y = factors[t] * y + summands[t]
+        assert torch.equal(run(factors, summands)[3], y)
+    assert run.fairlead.placement.native_share == 0.0
+    assert (ops.count("aten::mul"), ops.count("aten::add")) == (3, 3)
+
+
 class TimedProgram:
     """A program that takes so long, a second more at its first call, and gives its name."""
 

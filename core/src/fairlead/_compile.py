@@ -201,7 +201,8 @@ class Session:
     def _measured(self, asked: _Build, program: Runnable, step: Step | None) -> Runnable:
         """The program, or eager from the first call on, where that is quicker."""
         request, captured, index = asked.request, asked.captured, len(self._records)
-        graph = msgspec.structs.replace(captured.canonical, name=asked.name)
+        as_captured = msgspec.structs.replace(captured.canonical, name=asked.name)
+        graph = unroll_recurrences(as_captured)
         backend: Backend[Any] = registry.ready(DRAWS)
         options = options_of(backend, None, request.precision)
         constants = tuple(captured.constants.values())
@@ -222,7 +223,8 @@ class Session:
             self._records[index] = build.takes_from(request.backend, choice)
             return made
 
-        if request.precision is not None:  # which torch is not set to in a backward
+        is_set = request.precision is not None  # which torch is not in a backward
+        if is_set or graph is not as_captured:
             step = None
         return MeasuredProgram(graph, request.backend, program, eager, left_to_eager, step)
 
