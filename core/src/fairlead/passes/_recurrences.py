@@ -212,8 +212,8 @@ class _Steps:
             case op, args if op in _ROWWISE:
                 type_ = node.result.tensor
                 rows = tuple(self._aligned(v, order, part) if isinstance(v, Value) else v for v in args)
-                shape = (*((len(range(*part)),) * (not part.is_one)), *(type_.shape[d] for d in order[1:]))
-                return self._ops.emit(op, rows, plain(type_, shape))
+                row = tuple(type_.shape[d] for d in order[1:])
+                return self._ops.emit(op, rows, plain(type_, row if part.is_one else (len(range(*part)), *row)))
         return None
 
     def _aligned(self, value: Value, order: _Order, part: _Part) -> Value:
@@ -228,7 +228,7 @@ class _Steps:
             if part.is_one and order[0] >= missing:
                 aligned = self._ops.view(aligned, aligned.tensor.shape[1:])
         left = order[part.is_one :]
-        begins = next((i for i, d in enumerate(left) if d >= missing), 0)
+        begins = next((i for i, d in enumerate(left) if d >= missing), len(left))
         for i, d in enumerate(left[begins:]):
             if d < missing:
                 aligned = self._ops.unsqueeze(aligned, i)
@@ -288,7 +288,7 @@ def _followed(graph: Graph, factors: Node, summands: Node, users: Mapping[int, i
         for value in node.operands():
             inside[value.id] = inside.get(value.id, 0) + 1
         if found == wanted and node.result.tensor.shape == b.tensor.shape:
-            known = all(users[i] == inside.get(i, 0) for i in rows if i not in (a.id, b.id))
+            known = all(users.get(i, 0) == inside.get(i, 0) for i in rows if i not in (a.id, b.id))
             return _Tree(factors.result.id, summands.result.id, node.result.id, len(steps), inside) if known else None
         rows[node.result.id] = found
     return None
