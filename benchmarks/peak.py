@@ -1,6 +1,6 @@
 """What no backend can do in float32 on a processor: each model's products and convolutions at its highest speed.
 
-    python benchmarks/peak.py [--beside docs/results/compare-cpu-all-xeon] [--models bert vit-b] [--out PATH]
+    python benchmarks/peak.py [--beside docs/results/complete-cpu] [--models bert vit-b] [--out PATH]
 
 The highest speed is that of the best of torch's products of square matrices on this machine, which is to be the one of
 the table beside it. A model's operations are counted as written, two for a product that is added; all else that it
@@ -34,7 +34,7 @@ SIZES = (512, 768, 1024, 1536, 2048)
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--beside", type=Path, default=ROOT / "docs/results/compare-cpu-all-xeon")
+    parser.add_argument("--beside", type=Path, default=ROOT / "docs/results/complete-cpu")
     parser.add_argument("--models", nargs="+", help="some of those in the table; all by default")
     parser.add_argument("--out", type=Path, default=ROOT / "docs/results/peak")
     options = parser.parse_args()

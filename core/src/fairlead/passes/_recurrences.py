@@ -240,7 +240,7 @@ def _trees(graph: Graph, users: Mapping[int, int]) -> Iterator[_Tree]:
     producers = graph.producers()
     known: set[int] = set()
     for node in graph.nodes:
-        if node.op != "aten.add.Tensor" or node.result.id in known:
+        if (node.op, node.args[2:]) != ("aten.add.Tensor", (1,)) or node.result.id in known:
             continue
         for factors, summands in _beginnings(node, producers):
             tree = _followed(graph, factors, summands, users)
@@ -251,10 +251,10 @@ def _trees(graph: Graph, users: Mapping[int, int]) -> Iterator[_Tree]:
 
 def _beginnings(node: Node, producers: Mapping[int, Node]) -> Iterator[tuple[Node, Node]]:
     """The slices of factors and of summands where a sum is what neighbours in a tree are combined to."""
-    x, y, alpha = node.args
+    x, y = node.args[:2]
     for product, own in ((x, y), (y, x)):
         multiplied, summands = _made(product, "aten.mul.Tensor", producers), _made(own, _SLICE, producers)
-        if multiplied is None or summands is None or alpha != 1 or summands.args[1:3] != (0, 1):
+        if multiplied is None or summands is None or summands.args[1:3] != (0, 1):
             continue
         for factor, carried in (multiplied.args, multiplied.args[::-1]):
             factors, before = _made(factor, _SLICE, producers), _made(carried, _SLICE, producers)
