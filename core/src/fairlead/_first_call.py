@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import statistics
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -47,7 +48,7 @@ _CLEAR = 1.3
 """Where one is quicker by this factor after two turns, there is no third."""
 
 Times: TypeAlias = Mapping[str, float]
-"""The least seconds of a call, of the backend that was asked for and of eager."""
+"""The seconds of a call in the best turn, of the backend that was asked for and of eager."""
 
 
 _parents: list[int] = []
@@ -237,11 +238,11 @@ class MeasuredProgram:
             return None
 
     def _turn(self, seconds_of_a_call: Callable[[], float]) -> float:
-        """The least seconds of some calls."""
+        """The median seconds of some calls: what takes a backend longer now and then does so in other calls too."""
         seconds = [seconds_of_a_call()]
         while len(seconds) < _CALLS and sum(seconds) < _LONG:
             seconds.append(seconds_of_a_call())
-        return min(seconds[1:] or seconds)
+        return statistics.median(seconds[1:] or seconds)
 
     def _seconds(self, runs: Callable[[list[Any]], Any], args: Sequence[Any]) -> float:
         given = self._copied(args)
