@@ -223,8 +223,9 @@ class Session:
             self._records[index] = build.takes_from(request.backend, choice)
             return made
 
-        is_set = request.precision is not None  # which torch is not in a backward
-        if is_set or graph is not as_captured:
+        if request.precision is not None:  # which torch is not set to in a backward
+            step = None
+        if graph is not as_captured:  # Dynamo's graph has the tree
             step = None
         return MeasuredProgram(graph, request.backend, program, eager, left_to_eager, step)
 

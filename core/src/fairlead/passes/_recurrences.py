@@ -19,7 +19,7 @@ from fairlead.passes._ops import Ops, plain
 from fairlead.passes._rewrite import Emitter, Replacement, rewrite
 from fairlead.passes._views import merge_permutations
 
-IN_ORDER = 64
+_IN_ORDER = 64
 """So many rows are computed one after another; more in blocks of about the root of their number, side by side."""
 
 _SLICE = "aten.slice.Tensor"
@@ -43,7 +43,7 @@ def unroll_recurrences(graph: Graph, *, in_blocks: bool = False) -> Graph:
     blocks, of about the root of their number, are computed side by side.
     """
     users = graph.users()
-    trees = [t for t in _trees(graph, users) if in_blocks or t.steps <= IN_ORDER]
+    trees = [t for t in _trees(graph, users) if in_blocks or t.steps <= _IN_ORDER]
     if not trees:
         return graph
     return remove_dead_nodes(merge_permutations(rewrite(graph, _Recurrences(trees, users))))
@@ -134,7 +134,7 @@ class _Steps:
     def recurrence(self, a: Value, b: Value) -> Value:
         """The values of the recurrence, along the first dimension."""
         steps = _size(b)
-        if steps > IN_ORDER:
+        if steps > _IN_ORDER:
             return self._in_blocks(a, b, steps, math.isqrt(steps))
         return self._stacked(self._in_order(a, b, range(1, steps), self._row(b, 0)))
 
