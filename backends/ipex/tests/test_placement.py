@@ -13,7 +13,7 @@ from fairlead_ipex import IpexOptions, backend
 
 
 def graph(
-    kind: Kind = Kind.inference, *, role: Role = Role.parameter, passes: int = 0, rows: int = 256, op: str = "sin"
+    kind: Kind = Kind.inference, *, role: Role = Role.parameter, passes: int = 0, rows: int | str = 256, op: str = "sin"
 ) -> ir.Graph:
     """A linear layer of so many rows and as many element-wise passes."""
     b = Builder("g", kind)
@@ -33,8 +33,9 @@ def graph(
         (graph(role=Role.user), "no product with weights of float32 or bfloat16: there is nothing to pack"),
         (graph(rows=4, role=Role.user), None),
         (graph(passes=8, op="silu"), None),
-        (graph(passes=8, op="relu"), "slower than Inductor here: little to pack beside what it fuses"),
-        (graph(passes=8), "slower than Inductor here: little to pack beside what it fuses"),
+        (graph(passes=8, op="relu", rows="n"), "slower than Inductor here: little to pack beside what it fuses"),
+        (graph(passes=8, rows="n"), "slower than Inductor here: little to pack beside what it fuses"),
+        (graph(passes=8), None),  # Inductor compiles what lies after the product
     ],
 )
 def test_a_graph_in_which_packing_gains_nothing_goes_to_others(given: ir.Graph, reason: str | None) -> None:

@@ -57,7 +57,7 @@ class InductorBackend:
         has_gpu = torch.cuda.device_count() > 0  # is_available starts CUDA, which a forked child could use no more
         if compiler is None and not has_gpu:
             return Probe(ok=False, reason="no C++ compiler is found (g++ or clang++), and no GPU")
-        devices = ("cpu", "cuda") if has_gpu else ("cpu",)
+        devices = (*(("cpu",) if compiler is not None else ()), *(("cuda",) if has_gpu else ()))
         return Probe(ok=True, devices=devices, versions={"torch": torch.__version__} | _triton(has_gpu))
 
     def supports(self, node: Node, /) -> Support:
@@ -71,6 +71,16 @@ class InductorBackend:
         from fairlead_inductor._executable import InductorExecutable
 
         return InductorExecutable(graph, options)
+
+    def compile_module(self, graph: Graph, options: InductorOptions, module: torch.fx.GraphModule, /) -> Executable:
+        """The same of a module that another backend has made of a graph, with what it holds taken for constants.
+
+        The module takes the graph's inputs and gives its results. The graph has no symbols, and no op that `supports`
+        declines. The module is the executable's from then on.
+        """
+        from fairlead_inductor._executable import InductorExecutable
+
+        return InductorExecutable(graph, options, module)
 
 
 def _never(node: Node) -> str | None:

@@ -59,14 +59,18 @@ class InductorExecutable:
 
     Takes any strides, and lays out anew what does not lie as `Layouts` has it. Empties the list that it is called with
     when the code begins to run, which lets go of each input once it is read.
+
+    ``module`` computes the graph, whose sizes are numbers, in other words than `to_fx`; it may hold tensors, and is
+    changed in place.
     """
 
     baked: frozenset[int] = frozenset()
     fresh_outputs = True
     takes_parameters = True
 
-    def __init__(self, graph: Graph, options: InductorOptions) -> None:
+    def __init__(self, graph: Graph, options: InductorOptions, module: torch.fx.GraphModule | None = None) -> None:
         self._graph = graph
+        self._module = module
         devices = _devices(graph)
         cache = {"fx_graph_cache": False} if graph.symbols else {}  # an entry for one size is taken for all sizes
         layouts = {"layout_optimization": False} if weighs_more_than_images(graph) else {}
@@ -222,10 +226,11 @@ class InductorExecutable:
     ) -> tuple[Callable[[list[Any]], Any], ShapeEnv, list[Any]]:
         """Generated code, with the symbols and what holds of them in it."""
         env = ShapeEnv()
-        mode = FakeTensorMode(shape_env=env)
+        mode = FakeTensorMode(shape_env=env, allow_non_fake_inputs=self._module is not None)
         symbols = {s.name: _symint(env, s.name, v) for s, v in zip(self._graph.symbols, values, strict=True)}
         fakes = [self._fake(mode, place, symbols) for place in range(len(self._graph.inputs))]
-        module = _taking_sizes(self._writes.within(exact(to_fx(self._graph))), len(self._sizes))
+        written_out = exact(self._module or to_fx(self._graph))
+        module = _taking_sizes(self._writes.within(written_out), len(self._sizes))
         fakes += [symbols[self._graph.symbols[k].name] for k in self._sizes]
         first = without_looks_at_addresses if self._is_recorded else contextlib.nullcontext
         unwrapped = Unwrapped(inner, len(fakes), len(self._graph.outputs) - len(self._writes.places), first)

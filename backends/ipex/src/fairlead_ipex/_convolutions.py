@@ -12,7 +12,7 @@ from torch import fx
 
 from fairlead.ir import DType, TensorType
 from fairlead_ipex._draft import Draft, op_of, type_of
-from fairlead_ipex._post_ops import Chain, chain_of
+from fairlead_ipex._post_ops import Chain, Chains
 from fairlead_ipex._products import packable
 
 __all__ = ["pack_convolutions"]
@@ -51,14 +51,14 @@ class _Convolution(NamedTuple):
         return self.weight.dim() == _IMAGE - 1
 
 
-def pack_convolutions(draft: Draft, *, finite: bool) -> None:
+def pack_convolutions(draft: Draft, chain_of: Chains) -> None:
     """Before: a module with ``aten.convolution``. After: those with known weights are oneDNN's, where it is faster."""
     for node in list(draft.graph.nodes):
         if (found := _convolution(draft, node)) is None:
             continue
         made = _folded(draft, node, found)
         if made is not found or _is_worth_it(node, found):
-            _pack(draft, node, made, finite)
+            _pack(draft, node, made, chain_of(node))
 
 
 def _convolution(draft: Draft, node: fx.Node) -> _Convolution | None:
@@ -105,8 +105,7 @@ def _work(found: _Convolution, given: TensorType, result: TensorType) -> float:
     return math.prod(sizes) * found.weight.numel() if len(sizes) == len(places) - 1 else math.inf
 
 
-def _pack(draft: Draft, node: fx.Node, found: _Convolution, finite: bool) -> None:
-    chain = chain_of(node, finite=finite)
+def _pack(draft: Draft, node: fx.Node, found: _Convolution, chain: Chain) -> None:
     if chain.other is not None and (found.transposed or found.is_of_lines):
         chain = Chain(node)
     call = draft.graph.call_function

@@ -60,6 +60,13 @@ class Draft:
         adding_rows(self.module)
         return self.module
 
+    def taking_all(self) -> fx.GraphModule:
+        """The module with all inputs of the graph, constants among them, for a compiler."""
+        self.graph.eliminate_dead_code()
+        self.graph.lint()
+        self.module.recompile()
+        return self.module
+
     def _computed(self, node: fx.Node) -> torch.Tensor | None:
         inputs = node.all_input_nodes
         if not isinstance(node.target, torch._ops.OpOverload) or not inputs or op_of(node) is None:

@@ -17,9 +17,12 @@ class IpexOptions(Options, frozen=True, kw_only=True):
     comes up, so that ``relu``, ``hardtanh``, ``hardsigmoid`` and the exact ``gelu`` are computed within the product
     before them. oneDNN gives 0 for the ``relu`` of NaN, where torch gives NaN. ``weights``: the bits in which linear
     layers of bfloat16 keep their weights, ``"int8"`` with a factor for each row, or ``"int4"`` with a factor and an
-    offset for every 64 weights; results change accordingly.
+    offset for every 64 weights; results change accordingly. ``fuse``: what lies between products is compiled by
+    Inductor, where that is installed, its C++ compiler is found, sizes are numbers, and there is enough of it; if
+    False, nothing is compiled.
     """
 
     products: Literal["auto", "onednn", "mkl"] = "auto"
     finite: bool = False
     weights: Literal["same", "int8", "int4"] = "same"
+    fuse: bool = True

@@ -10,7 +10,7 @@ from torch import fx
 from fairlead.ir import Node
 from fairlead_ipex._draft import op_of, type_of
 
-__all__ = ["Chain", "Unary", "chain_of"]
+__all__ = ["Chain", "Chains", "Unary", "chain_of"]
 
 
 class Unary(NamedTuple):
@@ -28,6 +28,10 @@ class Chain(NamedTuple):
     other: fx.Node | None = None
     binary: str = ""
     unary: Unary = Unary()
+
+
+Chains = Callable[[fx.Node], Chain]
+"""Gives the chain that begins with a product; `Chain` itself is the one that leaves what follows to others."""
 
 
 def chain_of(product: fx.Node, *, finite: bool) -> Chain:

@@ -12,7 +12,7 @@ from torch import fx
 from fairlead.ir import DType, TensorType
 from fairlead_ipex._draft import Draft, op_of, type_of
 from fairlead_ipex._options import IpexOptions
-from fairlead_ipex._post_ops import Chain, chain_of
+from fairlead_ipex._post_ops import Chain, Chains
 from fairlead_ipex._processor import has_avx2_alone, is_intel
 from fairlead_ipex._weight_only import Quantized, quantized
 
@@ -60,7 +60,7 @@ def packable(dtype: DType) -> bool:
     return dtype is DType.f32 or (dtype is DType.bf16 and bool(_ops._is_mkldnn_bf16_supported()))
 
 
-def pack_products(draft: Draft, options: IpexOptions) -> None:
+def pack_products(draft: Draft, options: IpexOptions, chain_of: Chains) -> None:
     """Before: a module of ATen's ops. After: those with known weights read packed ones, where that is faster."""
     for node in list(draft.graph.nodes):
         product = _product(draft, node)
@@ -72,11 +72,11 @@ def pack_products(draft: Draft, options: IpexOptions) -> None:
         elif product.rows is not None and product.rows < (_LEAST_ROWS_AVX2 if has_avx2_alone() else _LEAST_ROWS):
             continue
         elif _convolution_is_faster(product, options):
-            _by_convolution(draft, node, product, options)
+            _by_convolution(draft, product, chain_of(node))
         elif _mkl_is_faster(product, options):
             _by_mkl(draft, node, product)
         elif product.work >= _LEAST_WORK[product.dtype]:
-            _by_onednn(draft, node, product, options)
+            _by_onednn(draft, product, chain_of(node))
 
 
 def _product(draft: Draft, node: fx.Node) -> _Product | None:
@@ -152,15 +152,13 @@ def _with_rows_of(made: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     return made.view(*x.shape[:-1], made.shape[-1])
 
 
-def _by_onednn(draft: Draft, node: fx.Node, product: _Product, options: IpexOptions) -> None:
-    chain = chain_of(node, finite=options.finite)
+def _by_onednn(draft: Draft, product: _Product, chain: Chain) -> None:
     packed = _ops._reorder_linear_weight(product.weight.contiguous(), product.rows)
     with draft.graph.inserting_before(chain.last):
         _replace(chain.last, _call(draft, product, packed, chain))
 
 
-def _by_convolution(draft: Draft, node: fx.Node, product: _Product, options: IpexOptions) -> None:
-    chain = chain_of(node, finite=options.finite)
+def _by_convolution(draft: Draft, product: _Product, chain: Chain) -> None:
     window = product.weight[:, :, None, None].contiguous()
     size = [1, product.weight.shape[1], product.rows, 1]
     packed = _ops._reorder_convolution_weight(window, [0, 0], [1, 1], [1, 1], 1, size)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 from fairlead.ir import DType, Graph, Kind, Node, Role, TensorType, Value, dims
+from fairlead.passes import is_view
 
-__all__ = ["declines"]
+__all__ = ["can_be_fused", "declines", "is_worth_fusing"]
 
 _WEIGHTS = (Role.parameter, Role.buffer, Role.constant)
 _OPERANDS = {  # where a product has what it multiplies, and its weights
@@ -33,6 +35,9 @@ _SAVED_BY_FUSING = 64
 _FEW = 100_000
 """So few numbers are made in less time than a call of Inductor's code takes."""
 
+_MANY = 1_000_000
+"""So many numbers that are made beside products take a tenth of a millisecond, which is worth seconds of compiling."""
+
 _TYPICAL_SIZE = 32
 """What a size is taken for that is known only at the call."""
 
@@ -54,9 +59,36 @@ def declines(graph: Graph) -> str | None:
             passes += _size(node.result, sizes)
     if not work and made > _FEW:
         return "no product with weights of float32 or bfloat16: there is nothing to pack"
-    if passes > _FEW and passes * _SAVED_BY_FUSING > work:
+    if passes > _FEW and passes * _SAVED_BY_FUSING > work and not can_be_fused(graph):
         return "slower than Inductor here: little to pack beside what it fuses"
     return None
+
+
+def can_be_fused(graph: Graph) -> bool:
+    """Whether Inductor can compile what lies between products here, with what is packed within its code."""
+    if graph.symbols or any(o.role is Role.mutation for o in graph.outputs):
+        return False
+    return _inductor_is_ready() and all(_inductor_takes(node) for node in graph.walk())
+
+
+def is_worth_fusing(graph: Graph) -> bool:
+    """Whether so much lies between products that it pays to compile it. Sizes are numbers."""
+    products = (n for n in graph.nodes if n.op not in _OPERANDS and not is_view(n.op))
+    results = (r for n in products for r in n.results if r is not None and isinstance(r.type, TensorType))
+    return sum(_size(r, {}) for r in results) >= _MANY
+
+
+@functools.cache
+def _inductor_is_ready() -> bool:
+    from fairlead_inductor import backend as inductor
+
+    return "cpu" in inductor.probe().devices
+
+
+def _inductor_takes(node: Node) -> bool:
+    from fairlead_inductor import backend as inductor
+
+    return inductor.supports(node).accepted
 
 
 def _work(node: Node, known: set[int], sizes: dict[str, int]) -> int:
