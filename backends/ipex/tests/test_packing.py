@@ -219,6 +219,17 @@ def test_other_convolutions_are_packed_with_their_batch_norm_and_activation(kind
     check(run, b.graph(), numbers, 2e-6)
 
 
+def test_lines_of_one_channel_come_as_a_group_norm_takes_them() -> None:
+    b = Builder()
+    x, w = b.input("f32[1, 1, 4000]"), *weights(b, "f32[64, 1, 10]")
+    y = b.op("aten.convolution.default", x, w, None, (2,), (0,), (1,), False, (0,), 1)
+    b.output(b.ops("aten.native_group_norm.default", y, None, None, 1, 64, 1996, 64, 1e-5)[0])
+    numbers = [torch.randn(1, 1, 4000), torch.randn(64, 1, 10)]
+    run = compiled(b.graph(), {1: numbers[1]})
+    assert is_packed(run)
+    check(run, b.graph(), numbers, 2e-6)
+
+
 @pytest.mark.parametrize("products", ["mkl", "onednn"])
 def test_operands_of_a_linear_layer_may_lie_anyhow(products: str) -> None:
     b = Builder()

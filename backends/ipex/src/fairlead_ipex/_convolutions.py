@@ -15,7 +15,7 @@ from fairlead_ipex._draft import Draft, op_of, type_of
 from fairlead_ipex._post_ops import Chain, Chains
 from fairlead_ipex._products import packable
 
-__all__ = ["pack_convolutions"]
+__all__ = ["LAYOUTS", "pack_convolutions"]
 
 _ops = torch.ops.mkldnn
 _BATCH_NORM = "aten._native_batch_norm_legit_no_training.default"
@@ -115,6 +115,8 @@ def _pack(draft: Draft, node: fx.Node, found: _Convolution, chain: Chain) -> Non
         if found.is_of_lines:
             x = call(torch.ops.aten.unsqueeze.default, (call(_row_major, (found.x,)), 2))
             made = call(torch.ops.aten.squeeze.dim, (_call(draft, x, _of_images(found), size, chain), 2))
+            if found.weight.shape[1] * found.groups == 1:  # such images lie both ways, and the result channels last
+                made = call(_row_major, (made,))
         else:
             lay_out = _channels_last if found.weight.dim() == _IMAGE else _row_major
             if chain.other is not None:
@@ -190,3 +192,7 @@ def _channels_last(x: torch.Tensor) -> torch.Tensor:
 
 def _row_major(x: torch.Tensor) -> torch.Tensor:
     return x.contiguous()
+
+
+LAYOUTS = (_channels_last, _row_major)
+"""What images and lines go through, so that they lie as oneDNN's kernels take them."""

@@ -12,6 +12,7 @@ from fairlead.backend import Executable
 from fairlead.ir import Graph
 from fairlead_inductor import InductorOptions
 from fairlead_inductor import backend as inductor
+from fairlead_ipex._convolutions import LAYOUTS
 from fairlead_ipex._draft import Draft, op_of
 
 __all__ = ["Fused"]
@@ -24,6 +25,7 @@ class Fused:
     """
 
     def __init__(self, graph: Graph, draft: Draft, constants: Mapping[int, torch.Tensor], *, finite: bool) -> None:
+        _leave_layouts(draft)
         if not finite:
             _keep_from_products(draft)
         self._free = [i for i in range(len(graph.inputs)) if i not in constants]
@@ -40,6 +42,13 @@ class Fused:
         for place, tensor in zip(self._free, inputs, strict=True):
             given[place] = tensor
         return self._run(given)
+
+
+def _leave_layouts(draft: Draft) -> None:
+    """Before: images are laid out for each convolution. After: Inductor lays them out, where they come otherwise."""
+    for node in draft.graph.nodes:
+        if node.target in LAYOUTS:
+            node.replace_all_uses_with(node.args[0])
 
 
 def _keep_from_products(draft: Draft) -> None:

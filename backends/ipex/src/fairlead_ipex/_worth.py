@@ -35,8 +35,8 @@ _SAVED_BY_FUSING = 64
 _FEW = 100_000
 """So few numbers are made in less time than a call of Inductor's code takes."""
 
-_MANY = 1_000_000
-"""So many numbers that are made beside products take a tenth of a millisecond, which is worth seconds of compiling."""
+_MANY = 500_000
+"""So many numbers that are made beside products take a twentieth of a millisecond: it pays to compile for seconds."""
 
 _TYPICAL_SIZE = 32
 """What a size is taken for that is known only at the call."""

@@ -21,7 +21,7 @@ class Call:
     """A node, and what its rule may ask besides the arguments."""
 
     def __init__(
-        self, node: Node, program: Program, wanted: Wanted | None = None, schedule: Schedule = DEFAULT
+        self, node: Node, program: Program, wanted: Sequence[Wanted] = (), schedule: Schedule = DEFAULT
     ) -> None:
         self.node = node
         self.program = program
@@ -49,11 +49,11 @@ class Call:
         assert isinstance(value, Value), "the argument is a tensor"
         return value.tensor
 
-    def placed(self) -> Strided | None:
-        """The weight that lies as this rule wants it, where that is so."""
-        if self._wanted is None:
+    def placed(self, which: int = 0) -> Strided | None:
+        """The weight that lies as this rule wants it, where that is so; ``which`` of those that it wants."""
+        if which >= len(self._wanted):
             return None
-        index, layout = self._wanted
+        index, layout = self._wanted[which]
         value = self.node.args[index]
         assert isinstance(value, Value), "a rule wants tensors placed"
         return self.program.placed.get((value.id, layout))

@@ -75,13 +75,14 @@ def _is_by_channel(weight: Shape, groups: int) -> bool:
     return groups > 1 and weight[0] == groups and weight[1] == 1
 
 
-def _places(node: Node) -> Wanted | None:
+def _places(node: Node) -> tuple[Wanted, ...]:
     weight, transposed, groups = node.args[1], node.args[6], node.args[8]
     assert isinstance(weight, Value)
     assert isinstance(groups, int)
     if weight.tensor.dtype is not DType.f32 or not weight.tensor.is_static or 0 in weight.tensor.shape:
-        return None
-    return 1, _layout(weight.tensor.shape, groups, transposed=bool(transposed))  # type: ignore[arg-type]  # static
+        return ()
+    layout = _layout(weight.tensor.shape, groups, transposed=bool(transposed))  # type: ignore[arg-type]  # static
+    return ((1, layout),)
 
 
 @rule("convolution", unless=_declined, places=_places)

@@ -53,21 +53,20 @@ class Layout:
 Wanted: TypeAlias = tuple[int, Layout]
 """An operand, and how it should lie."""
 
-Places: TypeAlias = Callable[[Node], Wanted | None]
-"""The weight that the rule of a node would rather have in a layout of its own, where it has one."""
+Places: TypeAlias = Callable[[Node], tuple[Wanted, ...]]
+"""The weights that the rule of a node would rather have in layouts of their own."""
 
 
 def input_layouts(graph: Graph, placed: frozenset[int], places: Places) -> dict[int, tuple[Layout, ...]]:
     """By value, how the weights lie: once for each way in which they are read."""
     found: dict[int, dict[Layout, None]] = {graph.inputs[i].value.id: {} for i in placed}
     for node in graph.nodes:
-        wanted = places(node)
+        wanted = dict(places(node))
         for index, argument in enumerate(node.args):
             for value in _values(argument):
                 if value.id in found:
-                    asked = wanted is not None and wanted[0] == index
                     plain = Layout(tuple(range(value.tensor.rank)))
-                    found[value.id][wanted[1] if asked and wanted else plain] = None
+                    found[value.id][wanted.get(index, plain)] = None
     return {value: tuple(layouts) for value, layouts in found.items()}
 
 

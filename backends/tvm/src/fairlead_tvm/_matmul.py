@@ -14,7 +14,7 @@ from fairlead_tvm._reduce import reduced
 from fairlead_tvm._rules import rule
 from fairlead_tvm._views import permuted, reshaped, squeezed
 
-__all__ = ["product"]
+__all__ = ["linear", "product"]
 
 
 def _of_halves(node: Node) -> str | None:
@@ -27,13 +27,13 @@ def _of_halves(node: Node) -> str | None:
 def _panels(index: int, *, transposed: bool = False) -> Places:
     """A right factor of f32 that is a matrix of known size."""
 
-    def places(node: Node) -> Wanted | None:
+    def places(node: Node) -> tuple[Wanted, ...]:
         value = node.args[index]
         if not isinstance(value, Value) or value.tensor.rank != 2 or not value.tensor.is_static:
-            return None
+            return ()
         if value.tensor.dtype is not DType.f32 or 0 in value.tensor.shape:
-            return None
-        return index, Layout((1, 0) if transposed else (0, 1), panel_width())
+            return ()
+        return ((index, Layout((1, 0) if transposed else (0, 1), panel_width())),)
 
     return places
 
@@ -91,6 +91,7 @@ def addmm(c: Call, x: Array, a: Array, b: Array, beta: Any = 1, alpha: Any = 1) 
 
 @rule("linear", unless=_of_halves, places=_panels(1, transposed=True))
 def linear(c: Call, x: Array, weight: Array, bias: Array | None = None) -> Array:
+    """``x @ weight.T + bias``; the weight is what the node wants placed first, if anything."""
     placed = c.placed()
     if placed is not None and x.ndim > 0:
         shape = x.shape

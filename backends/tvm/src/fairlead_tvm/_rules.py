@@ -28,7 +28,7 @@ _R = TypeVar("_R", bound=Rule)
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A rule, what it declines, and how it wants a weight to lie."""
+    """A rule, what it declines, and how it wants weights to lie."""
 
     write: Rule
     unless: Unless | None = None
@@ -38,7 +38,7 @@ class Entry:
 _ENTRIES: dict[str, Entry] = {}
 _FAMILIES = (
     "activations", "arithmetic", "attention", "convolution", "creation", "exponentials", "indexing", "joining", "logic",
-    "matmul", "norms", "padding", "places", "pooling", "reductions", "running", "scattering", "views",
+    "matmul", "norms", "padding", "places", "pooling", "recurrent", "reductions", "running", "scattering", "views",
 )  # fmt: skip
 
 
@@ -72,7 +72,7 @@ def rules() -> Mapping[str, Entry]:
     return _ENTRIES
 
 
-def wanted(node: Node) -> Wanted | None:
-    """The operand that the rule of a node wants in a layout of its own."""
+def wanted(node: Node) -> tuple[Wanted, ...]:
+    """The operands that the rule of a node wants in layouts of their own."""
     places = rules()[node.op].places
-    return None if places is None else places(node)
+    return () if places is None else places(node)

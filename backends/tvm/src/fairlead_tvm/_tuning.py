@@ -118,7 +118,7 @@ def _here() -> tuple[str, ...]:
 
 def _alone(node: Node, layouts: Mapping[int, Sequence[Layout]]) -> _Site:
     """The node as a graph; what a convolution reads and writes lies as it does between convolutions."""
-    asked = wanted(node)
+    asked = next(iter(wanted(node)), None)
     weight = None if asked is None else node.args[asked[0]]
     is_packed = isinstance(weight, Value) and asked is not None and asked[1] in layouts.get(weight.id, ())
     b, given, args = Builder("alone"), dict[int, Value](), list[Any]()
