@@ -27,7 +27,7 @@ from fairlead_tvm._program import Program
 from fairlead_tvm._rules import rule
 from fairlead_tvm._schedule import Schedule, most_rows
 from fairlead_tvm._tvm import SERIAL, UNROLLED, VECTOR, Expr
-from fairlead_tvm._views import reshaped
+from fairlead_tvm._views import laid_out, reshaped
 from fairlead_tvm._windows import Windows, channel_blocks, padded, per_dimension
 
 __all__: list[str] = []
@@ -103,7 +103,7 @@ def convolution(
         per_dimension(v, rank) for v in (stride, padding, dilation, output_padding)
     )
     layout = _layout(weight.shape, groups, transposed=transposed)  # type: ignore[arg-type]  # static
-    factor = c.placed() or _laid_out(c, cast(weight, c.dtype), layout)
+    factor = c.placed() or laid_out(c.program, cast(weight, c.dtype), layout)
     x, shape, sizes = cast(x, c.dtype), c.shape(), weight.shape[2:]
     if transposed:
         around = tuple(map(_around, sizes, stride, padding, output_padding))  # type: ignore[arg-type]  # static
@@ -121,26 +121,6 @@ def convolution(
         return found
     column = reshaped(c.program, operand(bias, c.dtype), (1, bias.shape[0], *(1,) * rank))
     return c.map(lambda p, v: p + v, found, column)
-
-
-def _laid_out(c: Call, weight: Array, layout: Layout) -> Strided:
-    """A weight that is no constant, laid out at the call."""
-    source, shape, order = c.stored(weight), layout.shape(weight.shape), layout.order  # type: ignore[arg-type]
-    if layout.groups:
-        first, *rest = source.shape
-        source = reshaped(c.program, source, (layout.groups, first // layout.groups, *rest))  # type: ignore[operator,assignment]
-    last = source.shape[order[-1]]
-
-    def element(k: Kernel, at: Index) -> Expr:
-        if not layout.panel:
-            return k.element(source, [at[order.index(d)] for d in range(len(order))])
-        panel, *moved, lane = at
-        column, stop = t.index(panel * layout.panel + lane), t.index(k.size(last))
-        moved.append(t.minimum(column, stop - 1))
-        value = k.element(source, [moved[order.index(d)] for d in range(len(order))])
-        return t.select(column < stop, value, k.number(0, c.dtype))
-
-    return c.stored(Computed(shape, c.dtype, element))
 
 
 @dataclass(frozen=True, slots=True)

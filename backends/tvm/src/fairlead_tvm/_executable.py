@@ -19,6 +19,7 @@ from fairlead_tvm._options import TVMOptions
 from fairlead_tvm._rules import wanted
 from fairlead_tvm._schedule import Schedule
 from fairlead_tvm._tuning import chosen
+from fairlead_tvm._turned import turned
 
 __all__ = ["TvmExecutable"]
 
@@ -40,6 +41,7 @@ class TvmExecutable:
         stored: bytes | None = None,
     ) -> None:
         self.baked = frozenset(constants)
+        graph, self._orders = turned(graph, self.baked)
         self._graph = graph
         self._layouts = input_layouts(graph, self.baked, wanted)
         self._threads = 1 if options.threads == "one" or _is_forked() else torch.get_num_threads()
@@ -76,7 +78,9 @@ class TvmExecutable:
         if weight is None:
             return [None]
         layouts = self._layouts[self._graph.inputs[index].value.id]
-        return [layout.array(_plain(weight.detach())) for layout in layouts]
+        weight = weight.detach()
+        lying = weight.permute(self._orders[index]) if index in self._orders else weight
+        return [layout.array(_plain(lying)) for layout in layouts]
 
     def __call__(self, inputs: Sequence[Any], /) -> list[torch.Tensor]:
         sizes = self._sizes(inputs)

@@ -144,16 +144,19 @@ def pack(k: Kernel, b: Strided, at: list[Any], width: int, work: Any) -> Buffer:
 
 
 class Tile:
-    """The loops of one product: blocks of rows, panels, tiles of rows, and the inner dimensions, mostly one."""
+    """The loops of one product: blocks of rows, panels, tiles of rows, and the inner dimensions, mostly one.
+
+    ``rows`` may be computed within the kernel; then nothing is copied, and the inner dimension is not cut.
+    """
 
     def __init__(
-        self, k: Kernel, rows: Dim, columns: Dim, inner: Shape, dtype: DType, width: int, schedule: Schedule
+        self, k: Kernel, rows: Dim | Expr, columns: Dim, inner: Shape, dtype: DType, width: int, schedule: Schedule
     ) -> None:
         self.k, self.width, self.dtype = k, width, dtype
-        self.rows, self.columns = rows, columns
+        self.rows, self.columns = k.size(rows) if isinstance(rows, int | str) else rows, columns
         self.outer, self.inner = inner[:-1], k.size(inner[-1])
         self._schedule = schedule
-        self.tile = row_tile(rows, schedule.rows)
+        self.tile = row_tile(rows if isinstance(rows, int) else "rows", schedule.rows)
 
     def write(
         self,
@@ -172,7 +175,7 @@ class Tile:
         """
         self._left, self._right, self._row, self._done, self._is_cheap = left, right, row, done, cheap
         self._start = start
-        k, rows, columns = self.k, self.k.size(self.rows), self.k.size(self.columns)
+        k, rows, columns = self.k, self.rows, self.k.size(self.columns)
         self._panels = (columns + (self.width - 1)) // self.width
         self._held = self._packed = None
         blocks, self._depth = self._blocks()

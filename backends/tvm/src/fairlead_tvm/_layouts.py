@@ -65,9 +65,15 @@ def input_layouts(graph: Graph, placed: frozenset[int], places: Places) -> dict[
         for index, argument in enumerate(node.args):
             for value in _values(argument):
                 if value.id in found:
-                    plain = Layout(tuple(range(value.tensor.rank)))
-                    found[value.id][wanted.get(index, plain)] = None
+                    found[value.id][wanted.get(index, _plain(value))] = None
+    for value in graph.output_values():
+        if value.id in found:
+            found[value.id][_plain(value)] = None
     return {value: tuple(layouts) for value, layouts in found.items()}
+
+
+def _plain(value: Value) -> Layout:
+    return Layout(tuple(range(value.tensor.rank)))
 
 
 def _values(argument: object) -> list[Value]:

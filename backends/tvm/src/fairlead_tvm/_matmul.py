@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from fairlead.ir import DType, Node, Value, dims
+from fairlead_tvm import _tvm as t
 from fairlead_tvm._arrays import Array, Strided
 from fairlead_tvm._call import Call
-from fairlead_tvm._gemm import Product
+from fairlead_tvm._gemm import Product, Tile
+from fairlead_tvm._kernel import Kernel
 from fairlead_tvm._layouts import Layout, Places, Wanted, panel_width
 from fairlead_tvm._numbers import cast, operand
 from fairlead_tvm._reduce import reduced
 from fairlead_tvm._rules import rule
-from fairlead_tvm._views import permuted, reshaped, squeezed
+from fairlead_tvm._views import laid_out, permuted, reshaped, squeezed
 
 __all__ = ["linear", "product"]
 
@@ -108,3 +112,73 @@ def _without_panels(c: Call, x: Array, weight: Array) -> Array:
     out = product(c, rows, permuted(c.program, c.stored(cast(matrix, c.dtype)), (1, 0)), c.dtype)
     shape = (*x.shape[:-1], *((matrix.shape[0],) if weight.ndim == 2 else ()))
     return out if out.shape == shape else reshaped(c.program, out, shape)
+
+
+_ROWS = 6
+"""Of a tile of a group, whose last one is computed whole: half of it, in the mean, for nothing."""
+_WHOLE = 1 << 20
+"""A depth at which no inner dimension is cut."""
+
+
+def _not_groups(node: Node) -> str | None:
+    x, matrices, ends, *others = node.args
+    known = isinstance(matrices, Value) and matrices.tensor.is_static and matrices.tensor.rank == 3
+    if (
+        not known
+        or not isinstance(x, Value)
+        or x.tensor.rank != 2
+        or ends is None
+        or any(a is not None for a in others)
+    ):
+        return "products of groups other than of rows with matrices of a known size"
+    return _of_halves(node)
+
+
+def _panels_of_groups(node: Node) -> tuple[Wanted, ...]:
+    value = node.args[1]
+    assert isinstance(value, Value)
+    if value.tensor.dtype is not DType.f32 or 0 in value.tensor.shape:
+        return ()
+    return ((1, _of_groups()),)
+
+
+def _of_groups() -> Layout:
+    """``[panels, groups, inner, width]``."""
+    return Layout((0, 1, 2), panel_width())
+
+
+@rule("_grouped_mm", "transformers.grouped_mm_fallback.default", unless=_not_groups, places=_panels_of_groups)
+def products_of_groups(
+    c: Call, x: Array, matrices: Array, ends: Array, bias: None = None, out_dtype: None = None
+) -> Array:
+    """Rows from one end to the next, by the matrix of their group; zeros behind the last, where ATen has anything."""
+    groups, inner, columns = matrices.shape
+    rows, left = x.shape[0], c.stored(cast(x, c.dtype))
+    panels = c.placed() or laid_out(c.program, cast(matrices, c.dtype), _of_groups())
+    schedule = msgspec.structs.replace(c.schedule, rows=_ROWS, copy="never", depth=_WHOLE)
+
+    def write(k: Kernel, out: Strided) -> None:
+        count, zero = t.index(k.size(rows)), t.index(0)
+
+        def begin(group: Any) -> Any:
+            """The first row of a group, which is the end of the one before it: within the rows, whatever is said."""
+            end = t.cast(k.element(ends, [t.maximum(t.index(group - 1), zero)]), DType.i64)
+            return k.settled(t.select(t.index(group) > zero, t.minimum(t.maximum(end, zero), count), zero))
+
+        with k.loop(k.size(groups)) as group:
+            first, end = begin(group), begin(group + 1)
+            height = k.settled(t.maximum(end - first, zero))
+            tile = Tile(k, height, columns, (inner,), c.dtype, panel_width(), schedule)
+            tile.write(
+                left=lambda i, kk: k.element(left, [first + i, *kk]),
+                right=lambda jo, kk, j: k.element(panels, [jo, group, *kk, j]),
+                row=lambda i: [first + i],
+                done=lambda place, j, value: k.write(out, [*place, j], value),
+                cheap=True,
+                work=k.size(dims.product((rows, inner, columns))),
+            )
+        last = begin(k.size(groups))
+        with k.loop(count - last) as i, k.loop(k.size(columns)) as j:
+            k.write(out, [last + i, j], k.number(0, c.dtype))
+
+    return c.program.kernel((rows, columns), c.dtype, write)

@@ -15,7 +15,7 @@ from fairlead_tvm._layouts import Layout, Wanted, panel_width
 from fairlead_tvm._matmul import linear
 from fairlead_tvm._rules import rule
 from fairlead_tvm._tvm import UNROLLED, VECTOR
-from fairlead_tvm._views import permuted, reshaped
+from fairlead_tvm._views import laid_out
 
 __all__: list[str] = []
 
@@ -72,7 +72,8 @@ def lstm(
     asked = linear(c, x, weight_ih, bias_ih)
     if bias_hh is not None:
         asked = c.map(lambda a, b: a + b, asked, bias_hh)
-    run = _Steps(steps, batch, hidden, c.stored(asked), _panels(c, weight_hh), reverse)
+    panels = c.placed(1) or laid_out(c.program, weight_hh, _of_states())
+    run = _Steps(steps, batch, hidden, c.stored(asked), panels, reverse)
 
     def write(k: Kernel, out: Strided) -> None:
         run.write(k, out, c.stored(hx), c.stored(cx))
@@ -86,17 +87,6 @@ def lstm(
         Strided(states.memory, (1, batch, hidden), final, last),
         Strided(states.memory, (1, batch, hidden), final, dims.add(last, of_cell)),
     )
-
-
-def _panels(c: Call, weight: Array) -> Strided:
-    """The weight as `_of_states` has it, laid out at each call where it is not known before."""
-    if (placed := c.placed(1)) is not None:
-        return placed
-    hidden, lanes = weight.shape[1], _lanes()
-    assert isinstance(hidden, int), "others are declined"
-    gates = permuted(c.program, reshaped(c.program, c.stored(weight), (_GATES, hidden, hidden)), (2, 0, 1))
-    cut = reshaped(c.program, gates, (hidden, _GATES, hidden // lanes, lanes))
-    return c.program.whole(permuted(c.program, c.stored(cut), (2, 0, 1, 3)))
 
 
 class _Steps:

@@ -59,7 +59,7 @@ def full_name(name: str) -> str:
     >>> full_name("sin"), full_name("add.Tensor"), full_name("nn.scaled_dot_product_attention")
     ('aten.sin.default', 'aten.add.Tensor', 'nn.scaled_dot_product_attention')
     """
-    if name.startswith(("nn.", "prims.")):
+    if name.startswith(("nn.", "prims.", "transformers.")):
         return name
     return f"aten.{name}" if "." in name else f"aten.{name}.default"
 

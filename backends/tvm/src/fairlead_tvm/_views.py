@@ -12,12 +12,13 @@ from fairlead_tvm import _tvm as t
 from fairlead_tvm._arrays import Array, Computed, Index, Shape, Strided, row_major
 from fairlead_tvm._call import Call
 from fairlead_tvm._kernel import Kernel
+from fairlead_tvm._layouts import Layout
 from fairlead_tvm._numbers import cast
 from fairlead_tvm._program import Program
 from fairlead_tvm._rules import rule
 from fairlead_tvm._tvm import Expr
 
-__all__ = ["axes", "axis", "moved", "permuted", "reshaped", "sliced", "spread", "squeezed"]
+__all__ = ["axes", "axis", "laid_out", "moved", "permuted", "reshaped", "sliced", "spread", "squeezed"]
 
 
 def axis(dim: int, rank: int) -> int:
@@ -169,6 +170,26 @@ def sliced(program: Program, array: Array, dim: int, start: Dim, count: Dim, ste
 def squeezed(program: Program, array: Array, dims_: tuple[int, ...]) -> Array:
     """Without dimensions of one element."""
     return reshaped(program, array, tuple(s for d, s in enumerate(array.shape) if d not in dims_))
+
+
+def laid_out(program: Program, weight: Array, layout: Layout) -> Strided:
+    """A weight of a known size that is no constant, laid out at the call as `Layout.array` does it."""
+    source, shape, order = program.stored(weight), layout.shape(weight.shape), layout.order  # type: ignore[arg-type]
+    if layout.groups:
+        first, *rest = source.shape
+        source = reshaped(program, source, (layout.groups, first // layout.groups, *rest))  # type: ignore[operator,assignment]
+    last = source.shape[order[-1]]
+
+    def element(k: Kernel, at: Index) -> Expr:
+        if not layout.panel:
+            return k.element(source, [at[order.index(d)] for d in range(len(order))])
+        panel, *lead, lane = at
+        column, stop = t.index(panel * layout.panel + lane), t.index(k.size(last))
+        lead.append(t.minimum(column, stop - 1))
+        value = k.element(source, [lead[order.index(d)] for d in range(len(order))])
+        return t.select(column < stop, value, k.number(0, weight.dtype))
+
+    return program.stored(Computed(shape, weight.dtype, element))
 
 
 @rule("view", "reshape", "_unsafe_view", "unsqueeze", "squeeze.dims")
