@@ -137,8 +137,8 @@ def test_a_vendor_s_backend_runs_a_graph_without_torch(install: Install, run: Ru
 RUN_ALONE = """
 import importlib.metadata, sys, torch, fairlead
 
-name = sys.argv[1]
-assert {info.name for info in fairlead.list_backends()} == {"eager", name}, fairlead.list_backends()
+name, *needed = sys.argv[1:]
+assert {info.name for info in fairlead.list_backends()} == {"eager", name, *needed}, fairlead.list_backends()
 model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.GELU(), torch.nn.LayerNorm(16)).eval()
 x = torch.randn(3, 8)
 compiled = fairlead.compile(model, backend=name, fallback=())
@@ -155,6 +155,7 @@ def test_a_backend_compiles_with_core_and_what_its_wheel_depends_on_alone(
     needed = required(name)
     python = environment(tmp_path, needed - set(OURS), [wheels[w] for w in {name, *needed} & set(OURS)])
     quiet = ("-W", "ignore:Failed to initialize NumPy:UserWarning")  # torch, of which NumPy is no dependency
-    result = run(*quiet, "-c", RUN_ALONE, name.removeprefix("fairlead-"), python=python)
+    backends = [wheel.removeprefix("fairlead-") for wheel in (name, *sorted(needed & set(BACKENDS)))]
+    result = run(*quiet, "-c", RUN_ALONE, *backends, python=python)
     assert (result.returncode, result.stderr) == (0, "")
     assert set(result.stdout.split()) & set(SDKS) == needed & set(SDKS)
