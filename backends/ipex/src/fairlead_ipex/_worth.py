@@ -73,8 +73,8 @@ def can_be_fused(graph: Graph) -> bool:
 
 def is_worth_fusing(graph: Graph) -> bool:
     """Whether so much lies between products that it pays to compile it. Sizes are numbers."""
-    products = (n for n in graph.nodes if n.op not in _OPERANDS and not is_view(n.op))
-    results = (r for n in products for r in n.results if r is not None and isinstance(r.type, TensorType))
+    others = (n for n in graph.nodes if n.op not in _OPERANDS and not is_view(n.op))
+    results = (r for n in others for r in n.results if r is not None and isinstance(r.type, TensorType))
     return sum(_size(r, {}) for r in results) >= _MANY
 
 
