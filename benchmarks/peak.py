@@ -20,7 +20,7 @@ from pathlib import Path
 import msgspec
 import torch
 from compare import Results
-from tables import write_results
+from tables import EAGER, INDUCTOR, write_results
 from torch.utils.flop_counter import FlopCounterMode
 
 from fairlead._compare import Comparison
@@ -28,7 +28,7 @@ from fairlead._compare._machine import describe
 from fairlead._models._load import load
 
 ROOT = Path(__file__).parents[1]
-AGAINST = ("PyTorch eager", "torch inductor")
+AGAINST = (EAGER, INDUCTOR)
 SIZES = (512, 768, 1024, 1536, 2048)
 
 
@@ -45,7 +45,7 @@ def main() -> None:
     speed = max(map(speed_of, SIZES))
     rows = {c.model: times(c) for c in table.comparisons if not options.models or c.model in options.models}
     least = {model: 1e3 * operations(model) / speed for model in rows}
-    rows = {model: ms for model, ms in rows.items() if least[model] > ms["PyTorch eager"] / 100}  # else not counted
+    rows = {model: ms for model, ms in rows.items() if least[model] > ms[EAGER] / 100}  # else not counted
     data = msgspec.json.format(msgspec.json.encode({"speed": speed, "least": least, "milliseconds": rows}), indent=1)
     write_results(options.out, page(speed, least, rows, options.beside), data + b"\n")
 

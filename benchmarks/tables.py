@@ -9,12 +9,12 @@ from pathlib import Path
 
 from fairlead._compare import Comparison, Kind, Report, Row, Status
 
-__all__ = ["markdown", "write_results"]
+__all__ = ["EAGER", "INDUCTOR", "markdown", "speed_over", "write_results"]
 
 FOLDERS = (sysconfig.get_path("purelib"), sysconfig.get_path("stdlib"), str(Path(__file__).parents[1]))
 """Where this machine keeps what is measured; a result does not depend on it."""
 
-INDUCTOR = "torch inductor"
+EAGER, INDUCTOR = "PyTorch eager", "torch inductor"
 
 Stages = Mapping[str, Mapping[str, Mapping[str, float]]]
 
@@ -82,7 +82,8 @@ def _grid(title: str, report: Report, value: Callable[[Row], str]) -> str:
     return f"## {title}\n\n" + _table(headings, rows)
 
 
-def _speedup(comparison: Comparison, key: str, over: str) -> float | None:
+def speed_over(comparison: Comparison, key: str, over: str) -> float | None:
+    """How many times as fast as another a row is at a model; None where one of them has no right result."""
     row, other = _row(comparison, key), _row(comparison, over)
     if row is None or other is None or row.times is None or other.times is None:
         return None
@@ -100,12 +101,12 @@ def _mean(values: Sequence[float | None]) -> str:
 
 
 def _ratios(report: Report) -> str:
-    over = INDUCTOR if INDUCTOR in _keys(report) else "PyTorch eager"
+    over = INDUCTOR if INDUCTOR in _keys(report) else EAGER
     headings = ["", *(comparison.model for comparison in report.comparisons), "geomean"]
 
     def rows() -> Iterator[list[str]]:
         for key in _keys(report):
-            values = [_speedup(comparison, key, over) for comparison in report.comparisons]
+            values = [speed_over(comparison, key, over) for comparison in report.comparisons]
             yield [key, *("-" if value is None else f"{value:.2f}" for value in values), _mean(values)]
 
     return f"## Speed-up over {over}\n\n" + _table(headings, rows())
@@ -135,7 +136,7 @@ def _first_calls(report: Report) -> str:
     shares = [
         f"{key}: {statistics.geometric_mean(found):.2f} of torch inductor's"
         for key in _keys(report)
-        if key not in (INDUCTOR, "PyTorch eager") and (found := list(_cold_ratios(report, key)))
+        if key not in (INDUCTOR, EAGER) and (found := list(_cold_ratios(report, key)))
     ]
     return text + ("\n\nGeometric means: " + "; ".join(shares) + "." if shares else "")
 

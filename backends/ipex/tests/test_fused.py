@@ -15,6 +15,7 @@ from fairlead_ipex import IpexOptions, _executable, _products, _worth, backend
 from fairlead_ipex._executable import IpexExecutable
 
 ONE, ZERO = (1, 1), (0, 0)
+HAS_BF16 = bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 ACTIVATIONS: Sequence[tuple[str, tuple[object, ...]]] = (
     ("relu", ()),
     ("sigmoid", ()),
@@ -106,6 +107,21 @@ def test_convolutions_are_torchs_however_images_lie() -> None:
     close(run, graph, [x.contiguous(memory_format=torch.channels_last), *numbers])
     x[0, 0, 8, 8] = math.nan
     close(run, graph, [x, *numbers])
+
+
+@pytest.mark.skipif(not HAS_BF16, reason="oneDNN has no bfloat16 on this processor")
+@pytest.mark.usefixtures("every_graph_is_worth_it")
+def test_bfloat16_is_as_near_as_it_is_packed_without_a_compiler() -> None:
+    b = Builder()
+    x, w = b.input("bf16[64, 256]"), b.input("bf16[512, 256]", role=Role.parameter)
+    b.output(b.op("aten.sin.default", b.op("aten.relu.default", b.op("aten.linear.default", x, w, None))))
+    graph, constants = b.graph(), {1: (torch.randn(512, 256) / 16).bfloat16()}
+    given = torch.randn(64, 256).bfloat16()
+    (expected,) = interpret.run(graph, [given.double(), constants[1].double()])
+    for fuse in (True, False):
+        run = compiled(graph, constants, fuse=fuse)
+        assert is_fused(run) is fuse
+        torch.testing.assert_close(run([given])[0].double(), expected, rtol=0, atol=3e-2)
 
 
 @pytest.mark.usefixtures("every_graph_is_worth_it")

@@ -116,20 +116,19 @@ def _without_panels(c: Call, x: Array, weight: Array) -> Array:
 
 _ROWS = 6
 """Of a tile of a group, whose last one is computed whole: half of it, in the mean, for nothing."""
+_RANKS = 2, 3
+"""Of rows, and of one matrix for each group."""
 _WHOLE = 1 << 20
 """A depth at which no inner dimension is cut."""
 
 
 def _not_groups(node: Node) -> str | None:
     x, matrices, ends, *others = node.args
-    known = isinstance(matrices, Value) and matrices.tensor.is_static and matrices.tensor.rank == 3
-    if (
-        not known
-        or not isinstance(x, Value)
-        or x.tensor.rank != 2
-        or ends is None
-        or any(a is not None for a in others)
-    ):
+    assert isinstance(x, Value)
+    assert isinstance(matrices, Value)
+    known = matrices.tensor.is_static and 0 not in matrices.tensor.shape
+    ranks = x.tensor.rank, matrices.tensor.rank
+    if not known or ranks != _RANKS or ends is None or any(a is not None for a in others):
         return "products of groups other than of rows with matrices of a known size"
     return _of_halves(node)
 
@@ -137,9 +136,7 @@ def _not_groups(node: Node) -> str | None:
 def _panels_of_groups(node: Node) -> tuple[Wanted, ...]:
     value = node.args[1]
     assert isinstance(value, Value)
-    if value.tensor.dtype is not DType.f32 or 0 in value.tensor.shape:
-        return ()
-    return ((1, _of_groups()),)
+    return ((1, _of_groups()),) if value.tensor.dtype is DType.f32 else ()
 
 
 def _of_groups() -> Layout:
