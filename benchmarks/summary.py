@@ -24,6 +24,7 @@ NAMES = (
     "compare-cpu-tvm",
     "compare-cpu-one-thread",
     "compare-cpu-bf16",
+    "compare-cpu-bf16-xeon",
     "compare-cpu-dynamic",
     "compare-cpu-dynamic-tvm",
     "train-cpu",
