@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 from compare import Results
-from tables import EAGER, speed_over, write_results
+from tables import EAGER, keys_of, speed_over, write_results
 
 from fairlead._compare import Report
 
@@ -56,7 +56,7 @@ def read(name: str) -> Report:
 def means(report: Report) -> dict[str, Mean]:
     """By row, of the models that it was right on."""
     found: dict[str, Mean] = {}
-    for key in dict.fromkeys(row.key for comparison in report.comparisons for row in comparison.rows):
+    for key in keys_of(report):
         speeds = [s for c in report.comparisons if (s := speed_over(c, key, EAGER)) is not None]
         if speeds:
             found[key] = Mean(statistics.geometric_mean(speeds), len(speeds))

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from fairlead._compare import Comparison, Kind, Report, Row, Status
 
-__all__ = ["EAGER", "INDUCTOR", "markdown", "speed_over", "write_results"]
+__all__ = ["EAGER", "INDUCTOR", "keys_of", "markdown", "speed_over", "write_results"]
 
 FOLDERS = (sysconfig.get_path("purelib"), sysconfig.get_path("stdlib"), str(Path(__file__).parents[1]))
 """Where this machine keeps what is measured; a result does not depend on it."""
 
-EAGER, INDUCTOR = "PyTorch eager", "torch inductor"
+EAGER, INDUCTOR, FREEZING = "PyTorch eager", "torch inductor", "inductor freezing"
 
 Stages = Mapping[str, Mapping[str, Mapping[str, float]]]
 
@@ -30,7 +30,7 @@ def write_results(out: Path, page: str, data: bytes) -> None:
 
 def markdown(report: Report, stages: Stages, command: str) -> str:
     """The page."""
-    sections = [_head(report, command), _ratios(report), _calls(report), _processor(report), _first_calls(report)]
+    sections = [_head(report, command), *_ratios(report), _calls(report), _processor(report), _first_calls(report)]
     sections += [_memory(report), _errors(report), _placement(report)]
     if stages:
         sections.append(_stages(stages))
@@ -63,7 +63,7 @@ def _table(headings: Sequence[str], rows: Iterator[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def _keys(report: Report) -> tuple[str, ...]:
+def keys_of(report: Report) -> tuple[str, ...]:
     return tuple(dict.fromkeys(row.key for comparison in report.comparisons for row in comparison.rows))
 
 
@@ -78,7 +78,7 @@ def _cells(report: Report, key: str, value: Callable[[Row], str]) -> list[str]:
 
 def _grid(title: str, report: Report, value: Callable[[Row], str]) -> str:
     headings = ["", *(comparison.model for comparison in report.comparisons)]
-    rows = ([key, *_cells(report, key, value)] for key in _keys(report))
+    rows = ([key, *_cells(report, key, value)] for key in keys_of(report))
     return f"## {title}\n\n" + _table(headings, rows)
 
 
@@ -100,12 +100,16 @@ def _mean(values: Sequence[float | None]) -> str:
     return f"**{statistics.geometric_mean(present):.2f}**" + (f" (of {len(present)})" if missing else "")
 
 
-def _ratios(report: Report) -> str:
-    over = INDUCTOR if INDUCTOR in _keys(report) else EAGER
+def _ratios(report: Report) -> Iterator[str]:
+    """A table over each row that others are compared with: Inductor first, where it is one."""
+    yield from (_ratios_over(report, key) for key in (INDUCTOR, EAGER, FREEZING) if key in keys_of(report))
+
+
+def _ratios_over(report: Report, over: str) -> str:
     headings = ["", *(comparison.model for comparison in report.comparisons), "geomean"]
 
     def rows() -> Iterator[list[str]]:
-        for key in _keys(report):
+        for key in keys_of(report):
             values = [speed_over(comparison, key, over) for comparison in report.comparisons]
             yield [key, *("-" if value is None else f"{value:.2f}" for value in values), _mean(values)]
 
@@ -135,7 +139,7 @@ def _first_calls(report: Report) -> str:
     text = _grid("Cold first call, processor seconds", report, value)
     shares = [
         f"{key}: {statistics.geometric_mean(found):.2f} of torch inductor's"
-        for key in _keys(report)
+        for key in keys_of(report)
         if key not in (INDUCTOR, EAGER) and (found := list(_cold_ratios(report, key)))
     ]
     return text + ("\n\nGeometric means: " + "; ".join(shares) + "." if shares else "")

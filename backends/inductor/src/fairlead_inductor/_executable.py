@@ -229,7 +229,7 @@ class InductorExecutable:
         mode = FakeTensorMode(shape_env=env, allow_non_fake_inputs=self._module is not None)
         symbols = {s.name: _symint(env, s.name, v) for s, v in zip(self._graph.symbols, values, strict=True)}
         fakes = [self._fake(mode, place, symbols) for place in range(len(self._graph.inputs))]
-        written_out = exact(self._module or to_fx(self._graph))
+        written_out = exact(to_fx(self._graph) if self._module is None else self._module)
         module = _taking_sizes(self._writes.within(written_out), len(self._sizes))
         fakes += [symbols[self._graph.symbols[k].name] for k in self._sizes]
         first = without_looks_at_addresses if self._is_recorded else contextlib.nullcontext
