@@ -26,7 +26,8 @@ def weights(b: Builder, *types: str) -> list[Value]:
 
 
 def compiled(graph: Graph, constants: Mapping[int, torch.Tensor], **options: object) -> IpexExecutable:
-    run = backend.compile(graph, IpexOptions(**options), constants)
+    """Without compiling anything: what is packed is a call of the module."""
+    run = backend.compile(graph, IpexOptions(**{"fuse": False, **options}), constants)
     assert run.baked == frozenset(constants)
     return run
 

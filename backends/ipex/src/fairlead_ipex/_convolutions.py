@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -15,7 +15,7 @@ from fairlead_ipex._draft import Draft, op_of, type_of
 from fairlead_ipex._post_ops import Chain, Chains
 from fairlead_ipex._products import packable
 
-__all__ = ["LAYOUTS", "pack_convolutions"]
+__all__ = ["LAYOUTS", "Convolution", "find_convolutions", "pack_convolutions"]
 
 _ops = torch.ops.mkldnn
 _BATCH_NORM = "aten._native_batch_norm_legit_no_training.default"
@@ -28,10 +28,9 @@ _IMAGE = 4
 """The dimensions of a batch of images."""
 
 
-class _Convolution(NamedTuple):
-    """What a node computes, with the channels of the result in the dimension ``channels`` of its weight."""
+class Convolution(NamedTuple):
+    """What a node makes of its first argument; ``channels`` is the dimension of the result's in its weight."""
 
-    x: fx.Node
     weight: torch.Tensor
     bias: torch.Tensor | None
     stride: Sequence[int]
@@ -51,17 +50,28 @@ class _Convolution(NamedTuple):
         return self.weight.dim() == _IMAGE - 1
 
 
-def pack_convolutions(draft: Draft, chain_of: Chains) -> None:
-    """Before: a module with ``aten.convolution``. After: those with known weights are oneDNN's, where it is faster."""
+def find_convolutions(draft: Draft) -> dict[fx.Node, Convolution]:
+    """Those with known weights that are faster packed, with the batch norm after each in its weights.
+
+    Before: a module with ``aten.convolution``. After: no batch norm follows those that are returned, and no padding
+    goes before them that they can do themselves.
+    """
+    found = {}
     for node in list(draft.graph.nodes):
-        if (found := _convolution(draft, node)) is None:
-            continue
-        made = _folded(draft, node, found)
-        if made is not found or _is_worth_it(node, found):
-            _pack(draft, node, made, chain_of(node))
+        if (known := _convolution(draft, node)) is not None:
+            made = _folded(draft, node, known)
+            if made is not known or _is_worth_it(node, known):
+                found[node] = made
+    return found
 
 
-def _convolution(draft: Draft, node: fx.Node) -> _Convolution | None:
+def pack_convolutions(draft: Draft, convolutions: Mapping[fx.Node, Convolution], chain_of: Chains) -> None:
+    """Before: `find_convolutions` found these. After: they are oneDNN's, packed."""
+    for node, found in convolutions.items():
+        _pack(draft, node, found, chain_of(node))
+
+
+def _convolution(draft: Draft, node: fx.Node) -> Convolution | None:
     """The convolution that a node is, where its weights are known and oneDNN has a kernel for it."""
     if op_of(node) != "aten.convolution.default":
         return None
@@ -72,66 +82,69 @@ def _convolution(draft: Draft, node: fx.Node) -> _Convolution | None:
         return None
     if not packable(given.dtype) or len(given.shape) != w.dim() or 0 in w.shape:
         return None
-    found = _Convolution(x, w, b, *geometry)
+    found = Convolution(w, b, *geometry)
     if found.transposed and (w.dim() != _IMAGE or found.groups != 1):
         return None
-    return _padded(found)
+    return _padded(node, found)
 
 
-def _padded(found: _Convolution) -> _Convolution:
+def _padded(node: fx.Node, found: Convolution) -> Convolution:
     """The convolution that pads by itself what was padded with as many zeros on both sides, or with none."""
-    if op_of(found.x) != "aten.constant_pad_nd.default" or found.transposed or not bool(found.weight.isfinite().all()):
+    padded: Any = node.args[0]
+    if op_of(padded) != "aten.constant_pad_nd.default" or found.transposed or not bool(found.weight.isfinite().all()):
         return found
-    args: Any = found.x.args
-    x, sizes, number = args
+    x, sizes, number = padded.args
     before, after = sizes[::2], sizes[1::2]
     if number != 0 or before != after or len(before) > len(found.padding):
         return found
     if not all(isinstance(n, int) and n >= 0 for n in before):
         return found
     added = [0] * (len(found.padding) - len(before)) + [*reversed(before)]
-    return found._replace(x=x, padding=[a + b for a, b in zip(found.padding, added, strict=True)])
+    padding = [a + b for a, b in zip(found.padding, added, strict=True)]
+    node.args = (x, *node.args[1:4], padding, *node.args[5:])
+    return found._replace(padding=padding)
 
 
-def _is_worth_it(node: fx.Node, found: _Convolution) -> bool:
-    given, result = type_of(found.x), type_of(node)
+def _is_worth_it(node: fx.Node, found: Convolution) -> bool:
+    given, result = type_of(node.args[0]), type_of(node)
     return given is not None and result is not None and _work(found, given, result) >= _LEAST_WORK[given.dtype]
 
 
-def _work(found: _Convolution, given: TensorType, result: TensorType) -> float:
+def _work(found: Convolution, given: TensorType, result: TensorType) -> float:
     """The multiplications; without bound where sizes are unknown."""
     places = given.shape if found.transposed else result.shape
     sizes = [d for d in (places[0], *places[2:]) if isinstance(d, int)]
     return math.prod(sizes) * found.weight.numel() if len(sizes) == len(places) - 1 else math.inf
 
 
-def _pack(draft: Draft, node: fx.Node, found: _Convolution, chain: Chain) -> None:
+def _pack(draft: Draft, node: fx.Node, found: Convolution, chain: Chain) -> None:
     if chain.other is not None and (found.transposed or found.is_of_lines):
         chain = Chain(node)
     call = draft.graph.call_function
+    x: Any = node.args[0]
     with draft.graph.inserting_before(chain.last):
-        given = type_of(found.x)
+        given = type_of(x)
         size = list(given.shape) if given is not None and given.is_static else None
         if found.is_of_lines:
-            x = call(torch.ops.aten.unsqueeze.default, (call(_row_major, (found.x,)), 2))
-            made = call(torch.ops.aten.squeeze.dim, (_call(draft, x, _of_images(found), size, chain), 2))
+            rows = call(torch.ops.aten.unsqueeze.default, (call(_row_major, (x,)), 2))
+            made = call(torch.ops.aten.squeeze.dim, (_call(draft, rows, _of_images(found), size, chain), 2))
             if found.weight.shape[1] * found.groups == 1:  # such images lie both ways, and the result channels last
                 made = call(_row_major, (made,))
         else:
             lay_out = _channels_last if found.weight.dim() == _IMAGE else _row_major
             if chain.other is not None:
                 chain = chain._replace(other=call(lay_out, (chain.other,)))
-            made = _call(draft, call(lay_out, (found.x,)), found, size, chain)
+            made = _call(draft, call(lay_out, (x,)), found, size, chain)
     made.meta["value"] = chain.last.meta["value"]
     chain.last.replace_all_uses_with(made)
 
 
-def _of_images(found: _Convolution) -> _Convolution:
-    stride, padding, dilation = ([n, *each] for n, each in zip((1, 0, 1), found[3:6], strict=True))
+def _of_images(found: Convolution) -> Convolution:
+    stride, padding, dilation = ([n, *each] for n, each in zip((1, 0, 1), found[2:5], strict=True))
     return found._replace(weight=found.weight.unsqueeze(2), stride=stride, padding=padding, dilation=dilation)
 
 
-def _call(draft: Draft, x: fx.Node, found: _Convolution, size: Any, chain: Chain) -> fx.Node:
+def _call(draft: Draft, x: fx.Node, found: Convolution, size: Any, chain: Chain) -> fx.Node:
     call, weight = draft.graph.call_function, found.weight.contiguous()
     if size is not None and len(size) < weight.dim():
         size = [*size[:2], 1, *size[2:]]
@@ -151,7 +164,7 @@ def _call(draft: Draft, x: fx.Node, found: _Convolution, size: Any, chain: Chain
     return call(_ops._convolution_pointwise.default, args)
 
 
-def _folded(draft: Draft, node: fx.Node, found: _Convolution) -> _Convolution:
+def _folded(draft: Draft, node: fx.Node, found: Convolution) -> Convolution:
     """The convolution with the batch norm in its weights that alone reads it, which is left out."""
     norm = next(iter(node.users))
     if len(node.users) != 1 or op_of(norm) != _BATCH_NORM or norm.args[0] is not node:
@@ -174,8 +187,8 @@ def _folded(draft: Draft, node: fx.Node, found: _Convolution) -> _Convolution:
 
 
 def _scaled(
-    found: _Convolution, factor: torch.Tensor, mean: torch.Tensor, shift: torch.Tensor | float
-) -> _Convolution | None:
+    found: Convolution, factor: torch.Tensor, mean: torch.Tensor, shift: torch.Tensor | float
+) -> Convolution | None:
     """The weights of both, rounded once; None where they are not numbers, of which torch makes others."""
     offset = -mean.double() if found.bias is None else found.bias.double() - mean.double()
     wide = [1] * found.weight.dim()

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Iterable
 
 from fairlead.ir import DType, Graph, Kind, Node, Role, TensorType, Value, dims
-from fairlead.passes import is_view
+from fairlead.passes import draws_random_numbers, is_view
 
-__all__ = ["can_be_fused", "declines", "is_worth_fusing"]
+__all__ = ["can_be_fused", "declines", "is_of_stretches", "is_worth_fusing"]
 
 _WEIGHTS = (Role.parameter, Role.buffer, Role.constant)
+_CONVOLUTION = "aten.convolution.default"
+_BATCH_NORM = "aten._native_batch_norm_legit_no_training.default"
 _OPERANDS = {  # where a product has what it multiplies, and its weights
     "aten.linear.default": (0, 1),
     "aten.mm.default": (0, 1),
     "aten.addmm.default": (1, 2),
-    "aten.convolution.default": (0, 1),
+    _CONVOLUTION: (0, 1),
 }
 _ELEMENT_WISE = frozenset(
     f"aten.{name}"
@@ -28,6 +31,15 @@ _ELEMENT_WISE = frozenset(
     )
 )
 """Ops that Inductor fuses with their neighbours, each a pass through memory here."""
+
+_PASSES_ANYWAY = frozenset(
+    f"aten.{name}"
+    for name in (
+        *(f"{op}.default" for op in ("constant_pad_nd", "cat", "_adaptive_avg_pool2d", "avg_pool2d", "mean")),
+        *("mean.dim", "upsample_nearest2d.default", "upsample_bilinear2d.default"),
+    )
+)
+"""Ops of which Inductor makes a pass of its own as well."""
 
 _SAVED_BY_FUSING = 64
 """A pass over one number costs as much as packing saves with so many multiplications."""
@@ -71,11 +83,35 @@ def can_be_fused(graph: Graph) -> bool:
     return _inductor_is_ready() and all(_inductor_takes(node) for node in graph.walk())
 
 
+def is_of_stretches(graph: Graph) -> bool:
+    """Whether a graph is of convolutions in float32 and little that Inductor would fuse. Sizes are numbers.
+
+    Nor does it write or draw anything: it may be called again for what it could not compute.
+    """
+    from fairlead_ipex._stretches import STRETCHED, is_available
+
+    convolutions = [n for n in graph.nodes if n.op == _CONVOLUTION]
+    if not convolutions or graph.symbols or not is_available():
+        return False
+    if any(o.role is Role.mutation for o in graph.outputs) or any(draws_random_numbers(n.op) for n in graph.walk()):
+        return False
+    results = {n.result.id for n in convolutions}
+    norms = [n for n in graph.nodes if n.op == _BATCH_NORM and any(v.id in results for v in n.operands())]
+    among = {_CONVOLUTION, *STRETCHED, *_PASSES_ANYWAY}
+    others = [n for n in graph.nodes if n.op not in among and n not in norms]
+    return all(n.result.tensor.dtype is DType.f32 for n in convolutions) and _made(others) < _MANY
+
+
 def is_worth_fusing(graph: Graph) -> bool:
     """Whether so much lies between products that it pays to compile it. Sizes are numbers."""
-    others = (n for n in graph.nodes if n.op not in _OPERANDS and not is_view(n.op))
+    return _made(graph.nodes) >= _MANY
+
+
+def _made(nodes: Iterable[Node]) -> int:
+    """The numbers that are made beside products."""
+    others = (n for n in nodes if n.op not in _OPERANDS and not is_view(n.op))
     results = (r for n in others for r in n.results if r is not None and isinstance(r.type, TensorType))
-    return sum(_size(r, {}) for r in results) >= _MANY
+    return sum(_size(r, {}) for r in results)
 
 
 @functools.cache
