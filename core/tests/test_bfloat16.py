@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from fairlead.interpret import _bfloat16, quicker_in_bfloat16
 from fairlead.ir import DType, Graph, parse_graph
@@ -75,6 +76,26 @@ def test_a_backend_that_folds_norms_keeps_convolutions_with_norms() -> None:
     assert quicker_in_bfloat16(convolution(norm=True), folds_norms=True) is None
     assert quicker_in_bfloat16(convolution(norm=False), folds_norms=True) is not None
     assert quicker_in_bfloat16(convolution(norm=True)) is not None
+
+
+@pytest.mark.parametrize(
+    ("amx", "avx512", "flags", "is_quick"),
+    [
+        (True, True, "avx512_bf16 avx512_fp16 amx_bf16", True),
+        (False, True, "avx512_bf16 avx512_fp16", False),
+        (False, True, "avx512_bf16", True),
+        (False, True, "", True),
+        (False, False, "avx2", False),
+    ],
+    ids=["AMX", "AMX switched off", "another maker's", "no Linux", "none"],
+)
+def test_instructions_that_are_slower_than_those_of_float32_do_not_count(
+    amx: bool, avx512: bool, flags: str, is_quick: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: amx, raising=False)
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: avx512, raising=False)
+    monkeypatch.setattr(_bfloat16, "_flags", lambda: frozenset(flags.split()))
+    assert _bfloat16.multiplies_bfloat16.__wrapped__() is is_quick
 
 
 def test_each_kind_of_product_counts_for_what_it_multiplies() -> None:

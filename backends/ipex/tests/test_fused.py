@@ -15,7 +15,6 @@ from fairlead_ipex import IpexOptions, _executable, _products, _worth, backend
 from fairlead_ipex._executable import IpexExecutable
 
 ONE, ZERO = (1, 1), (0, 0)
-HAS_BF16 = bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 ACTIVATIONS: Sequence[tuple[str, tuple[object, ...]]] = (
     ("relu", ()),
     ("sigmoid", ()),
@@ -110,8 +109,7 @@ def test_convolutions_are_torchs_however_images_lie(monkeypatch: pytest.MonkeyPa
     close(run, graph, [x, *numbers])
 
 
-@pytest.mark.skipif(not HAS_BF16, reason="oneDNN has no bfloat16 on this processor")
-@pytest.mark.usefixtures("every_graph_is_worth_it")
+@pytest.mark.usefixtures("every_graph_is_worth_it", "kernels")
 def test_bfloat16_is_as_near_as_it_is_packed_without_a_compiler() -> None:
     b = Builder()
     x, w = b.input("bf16[64, 256]"), b.input("bf16[512, 256]", role=Role.parameter)

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from fairlead import interpret
-from fairlead.ir import Builder, Graph, Role, Value
+from fairlead.ir import Builder, DType, Graph, Role, Value
 from fairlead_ipex import IpexOptions, _executable, _stretches, backend
 from fairlead_ipex._executable import IpexExecutable
 
@@ -174,6 +174,29 @@ def geometry(kind: str) -> tuple[IpexExecutable, Graph, Net]:
             y = net.convolved(net.x, 16, 16, 3, 3)
             y = net.b.op("aten.sub.Tensor", net.b.op("aten.add.Tensor", y, net.x, alpha=3), 1.5)
     return *net.compiled(y), net
+
+
+@pytest.mark.usefixtures("kernels")
+def test_bfloat16_is_as_near_as_torchs() -> None:
+    b = Builder()
+    x = b.input(f"bf16{list(IMAGES)}")
+    weights = [b.input(t, role=Role.parameter) for t in ("bf16[32, 16, 3, 3]", "bf16[32]", "bf16[32, 32, 3, 3]")]
+    y = b.op("aten.convolution.default", x, *weights[:2], ONE, ONE, ONE, False, ZERO, 1)
+    z = b.op("aten.convolution.default", b.op("aten.relu.default", y), weights[2], None, ONE, ONE, ONE, False, ZERO, 1)
+    b.output(b.op("aten.relu.default", b.op("aten.add.Tensor", z, y)))
+    wide = b.op("aten._to_copy.default", y, DType.f32)
+    b.output(b.op("aten.relu.default", wide))
+    numbers = [
+        torch.randn(i.value.tensor.shape).bfloat16() / (16 if i.role is Role.parameter else 1) for i in b.graph().inputs
+    ]
+    run = compiled(b.graph(), dict(enumerate(numbers[1:], start=1)))
+    assert stretches(run)
+    expected = interpret.run(b.graph(), [n.double() for n in numbers])
+    for got, right in zip(run(numbers[:1]), expected, strict=True):
+        torch.testing.assert_close(got.double(), right.double(), rtol=1e-2, atol=1e-2)
+    assert [got.dtype for got in run(numbers[:1])] == [torch.bfloat16, torch.float32]
+    numbers[0][0, 0, 4, 4] = math.nan
+    assert run(numbers[:1])[0].isnan().equal(interpret.run(b.graph(), numbers)[0].isnan())
 
 
 KINDS = "grouped depthwise pooled pooled_with_places padded_unevenly two_results beside of_a_vector multiple"

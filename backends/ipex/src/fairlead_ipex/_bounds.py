@@ -107,7 +107,7 @@ class _Bounds:
 
 def _checked(x: torch.Tensor) -> torch.Tensor:
     numbers = x.permute(0, 2, 3, 1) if x.dim() == _IMAGE else x  # which is quicker where images are channels last
-    if torch.linalg.vector_norm(numbers) <= _MOST_GIVEN:  # not so of NaN
+    if torch.linalg.vector_norm(numbers, dtype=torch.float32) <= _MOST_GIVEN:  # not so of NaN
         return x
     raise OutOfBoundsError
 

@@ -10,17 +10,17 @@ from typing import Any, NamedTuple
 import torch
 from torch import fx
 
-from fairlead.ir import DType, TensorType
+from fairlead.ir import TensorType
 from fairlead_ipex._draft import Draft, op_of, type_of
+from fairlead_ipex._dtypes import TORCH, computed_in, in_dtype
 from fairlead_ipex._post_ops import Chain, Chains
-from fairlead_ipex._products import packable
 
 __all__ = ["LAYOUTS", "Convolution", "find_convolutions", "pack_convolutions"]
 
 _ops = torch.ops.mkldnn
 _BATCH_NORM = "aten._native_batch_norm_legit_no_training.default"
 
-_LEAST_WORK = {DType.f32: 1_000_000, DType.bf16: 100_000}
+_LEAST_WORK = {torch.float32: 1_000_000, torch.bfloat16: 100_000}
 """oneDNN's op takes 30 microseconds more than torch's own to start; so many multiplications pay for that, or a batch
 norm that is no op of its own any more."""
 
@@ -29,7 +29,10 @@ _IMAGE = 4
 
 
 class Convolution(NamedTuple):
-    """What a node makes of its first argument; ``channels`` is the dimension of the result's in its weight."""
+    """What a node makes of its first argument; ``channels`` is the dimension of the result's in its weight.
+
+    It is computed in the dtype of the weight.
+    """
 
     weight: torch.Tensor
     bias: torch.Tensor | None
@@ -80,9 +83,10 @@ def _convolution(draft: Draft, node: fx.Node) -> Convolution | None:
     w, b, given = draft.value(weight), draft.value(bias), type_of(x)
     if w is None or given is None or (bias is not None and b is None):
         return None
-    if not packable(given.dtype) or len(given.shape) != w.dim() or 0 in w.shape:
+    dtype = computed_in(given.dtype)
+    if dtype is None or len(given.shape) != w.dim() or 0 in w.shape:
         return None
-    found = Convolution(w, b, *geometry)
+    found = Convolution(w.to(dtype), None if b is None else b.to(dtype), *geometry)
     if found.transposed and (w.dim() != _IMAGE or found.groups != 1):
         return None
     return _padded(node, found)
@@ -107,7 +111,7 @@ def _padded(node: fx.Node, found: Convolution) -> Convolution:
 
 def _is_worth_it(node: fx.Node, found: Convolution) -> bool:
     given, result = type_of(node.args[0]), type_of(node)
-    return given is not None and result is not None and _work(found, given, result) >= _LEAST_WORK[given.dtype]
+    return given is not None and result is not None and _work(found, given, result) >= _LEAST_WORK[found.weight.dtype]
 
 
 def _work(found: Convolution, given: TensorType, result: TensorType) -> float:
@@ -118,13 +122,16 @@ def _work(found: Convolution, given: TensorType, result: TensorType) -> float:
 
 
 def _pack(draft: Draft, node: fx.Node, found: Convolution, chain: Chain) -> None:
-    if chain.other is not None and (found.transposed or found.is_of_lines):
-        chain = Chain(node)
     call = draft.graph.call_function
     x: Any = node.args[0]
+    type_ = type_of(x)
+    assert type_ is not None
+    given, computed = TORCH[type_.dtype], found.weight.dtype
+    if chain.other is not None and (found.transposed or found.is_of_lines or given is not computed):
+        chain = Chain(node)
     with draft.graph.inserting_before(chain.last):
-        given = type_of(x)
-        size = list(given.shape) if given is not None and given.is_static else None
+        x = in_dtype(draft, x, given, computed)
+        size = list(type_.shape) if type_.is_static else None
         if found.is_of_lines:
             rows = call(torch.ops.aten.unsqueeze.default, (call(_row_major, (x,)), 2))
             made = call(torch.ops.aten.squeeze.dim, (_call(draft, rows, _of_images(found), size, chain), 2))
@@ -135,6 +142,7 @@ def _pack(draft: Draft, node: fx.Node, found: Convolution, chain: Chain) -> None
             if chain.other is not None:
                 chain = chain._replace(other=call(lay_out, (chain.other,)))
             made = _call(draft, call(lay_out, (x,)), found, size, chain)
+        made = in_dtype(draft, made, computed, given)
     made.meta["value"] = chain.last.meta["value"]
     chain.last.replace_all_uses_with(made)
 

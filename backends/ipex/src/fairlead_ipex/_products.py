@@ -11,12 +11,13 @@ from torch import fx
 
 from fairlead.ir import DType, TensorType
 from fairlead_ipex._draft import Draft, op_of, type_of
+from fairlead_ipex._dtypes import TORCH, computed_in, in_dtype
 from fairlead_ipex._options import IpexOptions
 from fairlead_ipex._post_ops import Chain, Chains
 from fairlead_ipex._processor import has_avx2_alone, is_intel
 from fairlead_ipex._weight_only import Quantized, quantized
 
-__all__ = ["linear_by_convolution", "pack_products", "packable"]
+__all__ = ["linear_by_convolution", "pack_products"]
 
 _ops = torch.ops.mkldnn
 
@@ -33,13 +34,16 @@ than its product of matrices and than MKL, with AVX2 alone."""
 _MOST_ROWS_MKL = 512
 """With more rows the time that MKL needs to pack is little beside that of the product."""
 
-_LEAST_WORK = {DType.f32: 4_000_000, DType.bf16: 16_000}
+_LEAST_WORK = {torch.float32: 4_000_000, torch.bfloat16: 16_000}
 """oneDNN's op takes 20 microseconds more than torch's own in float32; so many multiplications pay for that. In bfloat16
 torch's own takes as long."""
 
 
 class _Product(NamedTuple):
-    """``x @ weight.T + bias``: ``rows`` of x, None where that is known only at the call."""
+    """``x @ weight.T + bias``: ``rows`` of x, None where that is known only at the call.
+
+    It is computed in the dtype of the weight; what it is given and gives is of ``dtype``.
+    """
 
     x: fx.Node
     weight: torch.Tensor
@@ -53,13 +57,6 @@ class _Product(NamedTuple):
         return (_LEAST_ROWS * 16 if self.rows is None else self.rows) * self.weight.numel()
 
 
-def packable(dtype: DType) -> bool:
-    """Whether oneDNN has kernels for a dtype here that are as exact as torch's."""
-    if not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
-        return False
-    return dtype is DType.f32 or (dtype is DType.bf16 and bool(_ops._is_mkldnn_bf16_supported()))
-
-
 def pack_products(draft: Draft, options: IpexOptions, chain_of: Chains) -> None:
     """Before: a module of ATen's ops. After: those with known weights read packed ones, where that is faster."""
     for node in list(draft.graph.nodes):
@@ -69,14 +66,33 @@ def pack_products(draft: Draft, options: IpexOptions, chain_of: Chains) -> None:
         small = None if options.weights == "same" else quantized(product.weight, options.weights)
         if small is not None:
             _in_few_bits(draft, node, product, small)
-        elif product.rows is not None and product.rows < (_LEAST_ROWS_AVX2 if has_avx2_alone() else _LEAST_ROWS):
-            continue
-        elif _convolution_is_faster(product, options):
-            _by_convolution(draft, product, chain_of(node))
-        elif _mkl_is_faster(product, options):
-            _by_mkl(draft, node, product)
-        elif product.work >= _LEAST_WORK[product.dtype]:
-            _by_onednn(draft, product, chain_of(node))
+        elif product.rows is None or product.rows >= (_LEAST_ROWS_AVX2 if has_avx2_alone() else _LEAST_ROWS):
+            _pack(draft, node, _widened(product), options, chain_of)
+
+
+def _pack(draft: Draft, node: fx.Node, product: _Product, options: IpexOptions, chain_of: Chains) -> None:
+    given, computed = TORCH[product.dtype], product.weight.dtype
+    if _convolution_is_faster(product, options):
+        call, chain = _by_convolution, chain_of(node)
+    elif _mkl_is_faster(product, options):
+        call, chain = _by_mkl, Chain(node)
+    elif product.work >= _LEAST_WORK[computed]:
+        call, chain = _by_onednn, chain_of(node)
+    else:
+        return
+    if chain.other is not None and computed is not given:
+        chain = Chain(node)
+    with draft.graph.inserting_before(chain.last):
+        x = in_dtype(draft, product.x, given, computed)
+        made = in_dtype(draft, call(draft, product._replace(x=x), chain), computed, given)
+    _replace(chain.last, made)
+
+
+def _widened(product: _Product) -> _Product:
+    """The product in the dtype that it is computed in."""
+    dtype = computed_in(product.dtype)
+    bias = None if product.bias is None else product.bias.to(dtype)
+    return product._replace(weight=product.weight.to(dtype), bias=bias)
 
 
 def _product(draft: Draft, node: fx.Node) -> _Product | None:
@@ -98,7 +114,7 @@ def _product(draft: Draft, node: fx.Node) -> _Product | None:
         return None
     if (bias is not None and (b is None or b.shape != w.shape[:1])) or draft.value(x) is not None:
         return None
-    if not packable(given.dtype) or not given.shape[:-1]:
+    if computed_in(given.dtype) is None or not given.shape[:-1]:
         return None
     return _Product(x, w, b, given.dtype, _rows(given))
 
@@ -115,23 +131,26 @@ def _rows(given: TensorType) -> int | None:
 def _convolution_is_faster(product: _Product, options: IpexOptions) -> bool:
     if options.products != "auto" or not has_avx2_alone():
         return False
-    return product.dtype is DType.f32 and product.rows is not None and product.weight.numel() >= _BEYOND_THE_CACHE
+    return (
+        product.weight.dtype is torch.float32
+        and product.rows is not None
+        and product.weight.numel() >= _BEYOND_THE_CACHE
+    )
 
 
 def _mkl_is_faster(product: _Product, options: IpexOptions) -> bool:
     """MKL packs for a number of rows, of which there have to be few enough that packing counts."""
-    if options.products == "onednn" or product.dtype is not DType.f32 or product.rows is None:
+    if options.products == "onednn" or product.weight.dtype is not torch.float32 or product.rows is None:
         return False
     if product.rows > _MOST_ROWS_MKL or not torch.backends.mkl.is_available():  # type: ignore[no-untyped-call]
         return False
     return options.products == "mkl" or is_intel() or has_avx2_alone()
 
 
-def _by_mkl(draft: Draft, node: fx.Node, product: _Product) -> None:
+def _by_mkl(draft: Draft, product: _Product, chain: Chain) -> fx.Node:
     packed = torch.ops.mkl._mkl_reorder_linear_weight(product.weight.contiguous(), product.rows)
-    with draft.graph.inserting_before(node):
-        args = (product.x, draft.hold(packed), draft.hold(product.weight), _held(draft, product.bias), product.rows)
-        _replace(node, draft.graph.call_function(torch.ops.mkl._mkl_linear.default, args))
+    args = (product.x, draft.hold(packed), draft.hold(product.weight), _held(draft, product.bias), product.rows)
+    return draft.graph.call_function(torch.ops.mkl._mkl_linear.default, args)
 
 
 def _in_few_bits(draft: Draft, node: fx.Node, product: _Product, small: Quantized) -> None:
@@ -152,19 +171,23 @@ def _with_rows_of(made: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     return made.view(*x.shape[:-1], made.shape[-1])
 
 
-def _by_onednn(draft: Draft, product: _Product, chain: Chain) -> None:
+def _by_onednn(draft: Draft, product: _Product, chain: Chain) -> fx.Node:
     packed = _ops._reorder_linear_weight(product.weight.contiguous(), product.rows)
-    with draft.graph.inserting_before(chain.last):
-        _replace(chain.last, _call(draft, product, packed, chain))
+    held, bias = draft.hold(packed), _held(draft, product.bias)
+    if chain.other is not None:
+        both = (product.x, chain.other, held, bias, chain.binary)
+        return draft.graph.call_function(_ops._linear_pointwise.binary, both)
+    name, numbers, algorithm = chain.unary
+    args = (product.x, held, bias, name, list(numbers), algorithm)
+    return draft.graph.call_function(_ops._linear_pointwise.default, args)
 
 
-def _by_convolution(draft: Draft, product: _Product, chain: Chain) -> None:
+def _by_convolution(draft: Draft, product: _Product, chain: Chain) -> fx.Node:
     window = product.weight[:, :, None, None].contiguous()
     size = [1, product.weight.shape[1], product.rows, 1]
     packed = _ops._reorder_convolution_weight(window, [0, 0], [1, 1], [1, 1], 1, size)
-    with draft.graph.inserting_before(chain.last):
-        args = (product.x, chain.other, draft.hold(packed), _held(draft, product.bias), *chain.unary)
-        _replace(chain.last, draft.graph.call_function(linear_by_convolution, (*args, chain.binary)))
+    args = (product.x, chain.other, draft.hold(packed), _held(draft, product.bias), *chain.unary)
+    return draft.graph.call_function(linear_by_convolution, (*args, chain.binary))
 
 
 def linear_by_convolution(
@@ -190,16 +213,6 @@ def linear_by_convolution(
 
 def _as_image(x: torch.Tensor) -> torch.Tensor:
     return x.contiguous().view(1, -1, 1, x.shape[-1]).permute(0, 3, 1, 2)
-
-
-def _call(draft: Draft, product: _Product, packed: torch.Tensor, chain: Chain) -> fx.Node:
-    held, bias = draft.hold(packed), _held(draft, product.bias)
-    if chain.other is not None:
-        both = (product.x, chain.other, held, bias, chain.binary)
-        return draft.graph.call_function(_ops._linear_pointwise.binary, both)
-    name, numbers, algorithm = chain.unary
-    args = (product.x, held, bias, name, list(numbers), algorithm)
-    return draft.graph.call_function(_ops._linear_pointwise.default, args)
 
 
 def _held(draft: Draft, tensor: torch.Tensor | None) -> fx.Node | None:

@@ -16,10 +16,11 @@ from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import OperatorSupportBase
 from torch.fx.passes.utils.fuser_utils import fuse_by_partitions
 
-from fairlead.ir import DType, TensorType
+from fairlead.ir import TensorType
 from fairlead_ipex._bounds import keep_within_bounds
 from fairlead_ipex._convolutions import Convolution, find_convolutions, pack_convolutions
 from fairlead_ipex._draft import Draft, op_of, type_of
+from fairlead_ipex._dtypes import TORCH, computed_in
 from fairlead_ipex._in_place import reuse_memory
 from fairlead_ipex._options import IpexOptions
 from fairlead_ipex._post_ops import chain_of
@@ -81,6 +82,8 @@ class Stretch(torch.nn.Module):
     def __init__(self, graph: fx.Graph) -> None:
         super().__init__()
         self._graph = graph
+        self._dtypes = [computed_in(_tensor(n).dtype) for n in graph.find_nodes(op="placeholder")]
+        self._results = [TORCH[_tensor(n).dtype] for n in graph.output_node().all_input_nodes]
         self._compiled: dict[int, Callable[..., Any]] = {}
         self.text = str(self._function().graph_for(*self._examples()))
 
@@ -90,7 +93,12 @@ class Stretch(torch.nn.Module):
         return "prim::oneDNNFusionGroup" in self.text
 
     def forward(self, *inputs: torch.Tensor) -> Any:
-        return self._function()(*(_laid_out(x.detach()) for x in inputs))
+        """A tensor, or a tuple of several, of the dtypes that the graph gives."""
+        given = [_laid_out(x.detach().to(dtype)) for x, dtype in zip(inputs, self._dtypes, strict=True)]
+        made = self._function()(*given)
+        if isinstance(made, torch.Tensor):
+            return made.to(self._results[0])
+        return tuple(x.to(dtype) for x, dtype in zip(made, self._results, strict=True))
 
     def _function(self) -> Any:
         threads = torch.get_num_threads()
@@ -99,11 +107,12 @@ class Stretch(torch.nn.Module):
         return self._compiled[threads]
 
     def _examples(self) -> list[torch.Tensor]:
-        return [_laid_out(torch.zeros(_static(type_of(n)))) for n in self._graph.find_nodes(op="placeholder")]
+        shapes = [_static(_tensor(n)) for n in self._graph.find_nodes(op="placeholder")]
+        return [_laid_out(torch.zeros(s, dtype=dtype)) for s, dtype in zip(shapes, self._dtypes, strict=True)]
 
 
 def _takes(node: fx.Node, convolutions: Mapping[fx.Node, Convolution]) -> bool:
-    """Whether a node can be in a stretch: of float32, of sizes that are numbers, and as exact there as in torch."""
+    """Whether a node can be in a stretch: of sizes that are numbers, and as exact there as in torch."""
     if node.target is operator.getitem:
         (pool,) = node.all_input_nodes
         return op_of(pool) == _POOL and _takes(pool, convolutions)
@@ -116,7 +125,10 @@ def _takes(node: fx.Node, convolutions: Mapping[fx.Node, Convolution]) -> bool:
         return False
     given = [a for a in node.args if isinstance(a, fx.Node)]
     numbers = node.meta["node"].args[len(given) :]
-    alike = all(_is_taken(a) and _static(type_of(a)) == _static(type_of(node)) for a in given)
+    alike = all(
+        _is_taken(a) and (_static(_tensor(a)), _tensor(a).dtype) == (_static(_tensor(node)), _tensor(node).dtype)
+        for a in given
+    )
     return alike and all(isinstance(n, int | float) for n in numbers)
 
 
@@ -134,11 +146,16 @@ def _with_convolutions(nodes: Collection[fx.Node], convolutions: Mapping[fx.Node
 
 def _is_taken(node: object) -> bool:
     found = type_of(node)
-    return found is not None and found.dtype is DType.f32 and found.is_static and 0 not in found.shape
+    return found is not None and computed_in(found.dtype) is not None and found.is_static and 0 not in found.shape
 
 
-def _static(type_: TensorType | None) -> tuple[int, ...]:
-    assert type_ is not None
+def _tensor(node: object) -> TensorType:
+    found = type_of(node)
+    assert found is not None
+    return found
+
+
+def _static(type_: TensorType) -> tuple[int, ...]:
     return tuple(d for d in type_.shape if isinstance(d, int))
 
 

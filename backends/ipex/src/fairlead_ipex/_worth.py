@@ -99,7 +99,7 @@ def is_of_stretches(graph: Graph) -> bool:
     norms = [n for n in graph.nodes if n.op == _BATCH_NORM and any(v.id in results for v in n.operands())]
     among = {_CONVOLUTION, *STRETCHED, *_PASSES_ANYWAY}
     others = [n for n in graph.nodes if n.op not in among and n not in norms]
-    return all(n.result.tensor.dtype is DType.f32 for n in convolutions) and _made(others) < _MANY
+    return all(n.result.tensor.dtype in (DType.f32, DType.bf16) for n in convolutions) and _made(others) < _MANY
 
 
 def is_worth_fusing(graph: Graph) -> bool:

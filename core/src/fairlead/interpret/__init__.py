@@ -6,7 +6,7 @@ that take FX.
 
 from fairlead._torch_types import torch_dtype
 from fairlead.interpret._additions import adding_rows
-from fairlead.interpret._bfloat16 import quicker_in_bfloat16
+from fairlead.interpret._bfloat16 import multiplies_bfloat16, quicker_in_bfloat16
 from fairlead.interpret._copies import Packing, copies, overwrite
 from fairlead.interpret._fx import run, to_fx
 from fairlead.interpret._lists import picking
@@ -22,6 +22,7 @@ __all__ = [
     "overlaps",
     "overwrite",
     "picking",
+    "multiplies_bfloat16",
     "quicker_in_bfloat16",
     "restride",
     "run",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
+from pathlib import Path
 
 import torch
 
 from fairlead.ir import DType, Graph, TensorType
 from fairlead.passes import share_of_products
 
-__all__ = ["quicker_in_bfloat16"]
+__all__ = ["multiplies_bfloat16", "quicker_in_bfloat16"]
 
 _NORM = "aten._native_batch_norm_legit_no_training.default"
 
@@ -17,7 +18,7 @@ _NORM = "aten._native_batch_norm_legit_no_training.default"
 def quicker_in_bfloat16(graph: Graph, *, folds_norms: bool = False, share: float = 1 / 5) -> str | None:
     """Why a backend that computes bfloat16 in float32 had better leave a graph on the CPU to others; None where not.
 
-    So it is where products of bfloat16 are more than ``share`` of its work and torch has instructions for them here. A
+    So it is where products of bfloat16 are more than ``share`` of its work and torch is quicker with them here. A
     backend that ``folds_norms`` keeps graphs with batch norms of inference: their convolutions gain less from the
     instructions than from norms that are computed with them.
     """
@@ -25,16 +26,31 @@ def quicker_in_bfloat16(graph: Graph, *, folds_norms: bool = False, share: float
         return None
     if folds_norms and any(node.op == _NORM for node in graph.nodes):
         return None
-    return "slower than eager here: products of bfloat16, for which torch has instructions of this processor"
+    return "slower than eager here: products of bfloat16, for which torch has this processor's instructions"
 
 
 @functools.cache
 def multiplies_bfloat16() -> bool:
-    """Whether torch multiplies bfloat16 on the CPU by AVX-512's or AMX's instructions for it, through oneDNN."""
+    """Whether torch multiplies bfloat16 on this CPU sooner than float32, by its instructions for that, through oneDNN.
+
+    Those of AMX do, and AVX-512's on AMD's processors. Intel's that have AMX and arithmetic of float16 in AVX-512 are
+    half as quick with AVX-512's as in float32 where AMX is switched off, as in many a virtual machine
+    (docs/results/bfloat16.md).
+    """
     if not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
         return False
-    tests = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
-    return any(getattr(torch.cpu, name, lambda: False)() for name in tests)
+    if getattr(torch.cpu, "_is_amx_tile_supported", lambda: False)():
+        return True
+    return bool(getattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False)()) and "avx512_fp16" not in _flags()
+
+
+def _flags() -> frozenset[str]:
+    """What the processor can do, as Linux names it; nothing elsewhere."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return frozenset()
+    return next((frozenset(line.split()) for line in lines if line.startswith("flags")), frozenset())
 
 
 def _is_elsewhere(graph: Graph) -> bool:
