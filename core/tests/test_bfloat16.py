@@ -44,6 +44,7 @@ def convolution(*, norm: bool) -> Graph:
 @pytest.fixture
 def has_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_bfloat16, "multiplies_bfloat16", lambda: True)
+    monkeypatch.setattr(_bfloat16, "has_instructions", lambda: True)
 
 
 @pytest.mark.usefixtures("has_instructions")
@@ -67,8 +68,15 @@ def test_other_graphs_are_kept(graph: Graph) -> None:
 
 
 def test_products_are_kept_without_the_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_bfloat16, "multiplies_bfloat16", lambda: False)
+    monkeypatch.setattr(_bfloat16, "has_instructions", lambda: False)
     assert quicker_in_bfloat16(layer()) is None
+
+
+def test_products_are_kept_by_who_computes_them_sooner_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_bfloat16, "has_instructions", lambda: True)
+    monkeypatch.setattr(_bfloat16, "multiplies_bfloat16", lambda: False)
+    assert quicker_in_bfloat16(layer(), keeps_wide=True) is None
+    assert quicker_in_bfloat16(layer()) is not None
 
 
 @pytest.mark.usefixtures("has_instructions")
@@ -95,7 +103,7 @@ def test_instructions_that_are_slower_than_those_of_float32_do_not_count(
     monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: amx, raising=False)
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: avx512, raising=False)
     monkeypatch.setattr(_bfloat16, "_flags", lambda: frozenset(flags.split()))
-    assert _bfloat16.multiplies_bfloat16.__wrapped__() is is_quick
+    assert _bfloat16.multiplies_bfloat16() is is_quick
 
 
 def test_each_kind_of_product_counts_for_what_it_multiplies() -> None:

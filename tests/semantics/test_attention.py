@@ -90,7 +90,7 @@ def off(found: Tensor, exact: Tensor) -> float:
 def test_gradients_are_as_near_to_float64_as_eagers(
     name: str, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_bfloat16, "multiplies_bfloat16", lambda: False)  # or it is left to torch
+    monkeypatch.setattr(_bfloat16, "has_instructions", lambda: False)  # or it is left to torch
     program = fairlead.compile(attend, backend=name, fallback="eager", fullgraph=True)
     exact, eager, found = gradients(attend, torch.float64), gradients(attend, dtype), gradients(program, dtype)
     wrong = {}
