@@ -11,7 +11,7 @@ import torch
 from torch import fx
 
 from fairlead.passes import is_view
-from fairlead_ipex._convolutions import Convolution
+from fairlead_ipex._convolutions import IMAGE, Convolution
 from fairlead_ipex._draft import Draft, op_of
 
 __all__ = ["OutOfBoundsError", "keep_within_bounds"]
@@ -19,9 +19,6 @@ __all__ = ["OutOfBoundsError", "keep_within_bounds"]
 _MOST_GIVEN = 2.0**24
 """The length of what is checked at a call, as a vector, is to be no larger, and so no number in it: that of a million
 pixels of 0 to 255 is not."""
-
-_IMAGE = 4
-"""The dimensions of a batch of images."""
 
 _MOST = 1e37
 """So far below the largest float32 that neither rounding nor a factor of an activation's formula makes it infinite."""
@@ -106,7 +103,7 @@ class _Bounds:
 
 
 def _checked(x: torch.Tensor) -> torch.Tensor:
-    numbers = x.permute(0, 2, 3, 1) if x.dim() == _IMAGE else x  # which is quicker where images are channels last
+    numbers = x.permute(0, 2, 3, 1) if x.dim() == IMAGE else x  # which is quicker where images are channels last
     if torch.linalg.vector_norm(numbers, dtype=torch.float32) <= _MOST_GIVEN:  # not so of NaN
         return x
     raise OutOfBoundsError

@@ -15,7 +15,7 @@ from fairlead_ipex._draft import Draft, op_of, type_of
 from fairlead_ipex._dtypes import TORCH, computed_in, in_dtype
 from fairlead_ipex._post_ops import Chain, Chains
 
-__all__ = ["LAYOUTS", "Convolution", "find_convolutions", "pack_convolutions"]
+__all__ = ["IMAGE", "LAYOUTS", "Convolution", "find_convolutions", "pack_convolutions"]
 
 _ops = torch.ops.mkldnn
 _BATCH_NORM = "aten._native_batch_norm_legit_no_training.default"
@@ -24,7 +24,7 @@ _LEAST_WORK = {torch.float32: 1_000_000, torch.bfloat16: 100_000}
 """oneDNN's op takes 30 microseconds more than torch's own to start; so many multiplications pay for that, or a batch
 norm that is no op of its own any more."""
 
-_IMAGE = 4
+IMAGE = 4
 """The dimensions of a batch of images."""
 
 
@@ -50,7 +50,7 @@ class Convolution(NamedTuple):
     @property
     def is_of_lines(self) -> bool:
         """Whether it has one dimension: oneDNN gets it as one of images of one row."""
-        return self.weight.dim() == _IMAGE - 1
+        return self.weight.dim() == IMAGE - 1
 
 
 def find_convolutions(draft: Draft) -> dict[fx.Node, Convolution]:
@@ -87,7 +87,7 @@ def _convolution(draft: Draft, node: fx.Node) -> Convolution | None:
     if dtype is None or len(given.shape) != w.dim() or 0 in w.shape:
         return None
     found = Convolution(w.to(dtype), None if b is None else b.to(dtype), *geometry)
-    if found.transposed and (w.dim() != _IMAGE or found.groups != 1):
+    if found.transposed and (w.dim() != IMAGE or found.groups != 1):
         return None
     return _padded(node, found)
 
@@ -138,7 +138,7 @@ def _pack(draft: Draft, node: fx.Node, found: Convolution, chain: Chain) -> None
             if found.weight.shape[1] * found.groups == 1:  # such images lie both ways, and the result channels last
                 made = call(_row_major, (made,))
         else:
-            lay_out = _channels_last if found.weight.dim() == _IMAGE else _row_major
+            lay_out = _channels_last if found.weight.dim() == IMAGE else _row_major
             if chain.other is not None:
                 chain = chain._replace(other=call(lay_out, (chain.other,)))
             made = _call(draft, call(lay_out, (x,)), found, size, chain)

@@ -18,7 +18,7 @@ from torch.fx.passes.utils.fuser_utils import fuse_by_partitions
 
 from fairlead.ir import TensorType
 from fairlead_ipex._bounds import keep_within_bounds
-from fairlead_ipex._convolutions import Convolution, find_convolutions, pack_convolutions
+from fairlead_ipex._convolutions import IMAGE, Convolution, find_convolutions, pack_convolutions
 from fairlead_ipex._draft import Draft, op_of, type_of
 from fairlead_ipex._dtypes import TORCH, computed_in
 from fairlead_ipex._in_place import reuse_memory
@@ -36,9 +36,6 @@ _CONVOLUTION = "convolution"
 
 _PREFIX = "stretch_"
 _POOL = "aten.max_pool2d_with_indices.default"
-_IMAGE = 4
-"""The dimensions of a batch of images."""
-
 _KEPT_BY_ONEDNN = "DNNL_GRAPH_COMPILED_PARTITION_CACHE_CAPACITY"
 """How many compiled partitions oneDNN keeps, with their weights, after those who use them have let go of them. It reads
 that at the first."""
@@ -118,17 +115,15 @@ def _takes(node: fx.Node, convolutions: Mapping[fx.Node, Convolution]) -> bool:
         return op_of(pool) == _POOL and _takes(pool, convolutions)
     if node in convolutions:
         found = convolutions[node]
-        return not found.transposed and found.weight.dim() == _IMAGE and _is_taken(node) and _is_taken(node.args[0])
+        return not found.transposed and found.weight.dim() == IMAGE and _is_taken(node) and _is_taken(node.args[0])
     if op_of(node) == _POOL:
         return all(user.args[1] == 0 for user in node.users) and _is_taken(node.args[0])
     if op_of(node) not in STRETCHED:
         return False
     given = [a for a in node.args if isinstance(a, fx.Node)]
     numbers = node.meta["node"].args[len(given) :]
-    alike = all(
-        _is_taken(a) and (_static(_tensor(a)), _tensor(a).dtype) == (_static(_tensor(node)), _tensor(node).dtype)
-        for a in given
-    )
+    mine = _tensor(node)
+    alike = all(_is_taken(a) and (_tensor(a).shape, _tensor(a).dtype) == (mine.shape, mine.dtype) for a in given)
     return alike and all(isinstance(n, int | float) for n in numbers)
 
 
@@ -160,7 +155,7 @@ def _static(type_: TensorType) -> tuple[int, ...]:
 
 
 def _laid_out(x: torch.Tensor) -> torch.Tensor:
-    return x.contiguous(memory_format=torch.channels_last if x.dim() == _IMAGE else torch.contiguous_format)
+    return x.contiguous(memory_format=torch.channels_last if x.dim() == IMAGE else torch.contiguous_format)
 
 
 def _join(module: fx.GraphModule, nodes: Collection[fx.Node]) -> None:

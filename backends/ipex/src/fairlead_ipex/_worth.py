@@ -96,10 +96,14 @@ def is_of_stretches(graph: Graph) -> bool:
     if any(o.role is Role.mutation for o in graph.outputs) or any(draws_random_numbers(n.op) for n in graph.walk()):
         return False
     results = {n.result.id for n in convolutions}
-    norms = [n for n in graph.nodes if n.op == _BATCH_NORM and any(v.id in results for v in n.operands())]
     among = {_CONVOLUTION, *STRETCHED, *_PASSES_ANYWAY}
-    others = [n for n in graph.nodes if n.op not in among and n not in norms]
+    others = [n for n in graph.nodes if n.op not in among and not _norms(n, results)]
     return all(n.result.tensor.dtype in (DType.f32, DType.bf16) for n in convolutions) and _made(others) < _MANY
+
+
+def _norms(node: Node, results: set[int]) -> bool:
+    """Whether a node is the batch norm of one of these results."""
+    return node.op == _BATCH_NORM and any(v.id in results for v in node.operands())
 
 
 def is_worth_fusing(graph: Graph) -> bool:
