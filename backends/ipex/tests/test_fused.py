@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from fairlead import interpret
-from fairlead.ir import Builder, Graph, Output, Role
+from fairlead.ir import Builder, Graph, Output, Role, Token
 from fairlead_ipex import IpexOptions, _executable, _products, _worth, backend
 from fairlead_ipex._executable import IpexExecutable
 
@@ -121,6 +121,23 @@ def test_bfloat16_is_as_near_as_it_is_packed_without_a_compiler() -> None:
         run = compiled(graph, constants, fuse=fuse)
         assert is_fused(run) is fuse
         torch.testing.assert_close(run([given])[0].double(), expected, rtol=0, atol=3e-2)
+
+
+@pytest.mark.usefixtures("every_graph_is_worth_it", "kernels")
+def test_a_product_of_bfloat16_that_the_program_reads_in_float32_is_rounded_first() -> None:
+    b = Builder()
+    x, w = b.input("bf16[64, 256]"), b.input("bf16[512, 256]", role=Role.parameter)
+    first = b.op("aten.linear.default", x, w, None)
+    to = (Token("dtype", "f32"), None, None, None, False, None)
+    b.output(b.op("aten._to_copy.default", first, *to, to="f32[64, 512]"))
+    graph = b.graph()
+    given, weight = torch.randn(64, 256).bfloat16(), (torch.randn(512, 256) / 16).bfloat16()
+    run = compiled(graph, {1: weight})
+    assert is_fused(run)
+    (found,) = run([given])
+    assert found.dtype is torch.float32
+    assert torch.equal(found, found.bfloat16().float())
+    torch.testing.assert_close(found, torch.nn.functional.linear(given.float(), weight.float()), rtol=2**-7, atol=1e-3)
 
 
 @pytest.mark.usefixtures("every_graph_is_worth_it")

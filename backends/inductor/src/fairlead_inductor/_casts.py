@@ -38,10 +38,15 @@ def to_copy_of_rounded(x: torch.Tensor, **to: Any) -> torch.Tensor:
 
 
 def is_rounded(arg: object) -> bool:
-    """Whether an argument of an FX node is what a cast to 16 bits made of a wider number."""
+    """Whether an argument of an FX node is what a cast to 16 bits made of a wider number.
+
+    Nothing tells what one was made of that another backend inserted: a wider number, for all that is known.
+    """
     if not isinstance(arg, torch.fx.Node) or arg.target not in (_to_copy, to_copy, to_copy_of_rounded):
         return False
-    node = arg.meta["node"]
+    node = arg.meta.get("node")
+    if node is None:
+        return arg.kwargs.get("dtype") in (torch.float16, torch.bfloat16)
     given, to = node.args[0], node.result.tensor.dtype
     wider = isinstance(given, Value) and given.tensor.dtype.is_floating and given.tensor.dtype.itemsize > to.itemsize
     return wider and to in (DType.f16, DType.bf16)
