@@ -42,19 +42,18 @@ def convolution(*, norm: bool) -> Graph:
 
 
 @pytest.fixture
-def has_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
+def has_quick_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_bfloat16, "multiplies_bfloat16", lambda: True)
-    monkeypatch.setattr(_bfloat16, "has_instructions", lambda: True)
 
 
-@pytest.mark.usefixtures("has_instructions")
+@pytest.mark.usefixtures("has_quick_instructions")
 def test_products_of_bfloat16_are_left_to_torch() -> None:
     reason = quicker_in_bfloat16(layer())
     assert reason is not None
     assert reason.startswith("slower than eager here: ")
 
 
-@pytest.mark.usefixtures("has_instructions")
+@pytest.mark.usefixtures("has_quick_instructions")
 @pytest.mark.parametrize(
     "graph",
     [
@@ -68,18 +67,11 @@ def test_other_graphs_are_kept(graph: Graph) -> None:
 
 
 def test_products_are_kept_without_the_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_bfloat16, "has_instructions", lambda: False)
+    monkeypatch.setattr(_bfloat16, "multiplies_bfloat16", lambda: False)
     assert quicker_in_bfloat16(layer()) is None
 
 
-def test_products_are_kept_by_who_computes_them_sooner_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_bfloat16, "has_instructions", lambda: True)
-    monkeypatch.setattr(_bfloat16, "multiplies_bfloat16", lambda: False)
-    assert quicker_in_bfloat16(layer(), keeps_wide=True) is None
-    assert quicker_in_bfloat16(layer()) is not None
-
-
-@pytest.mark.usefixtures("has_instructions")
+@pytest.mark.usefixtures("has_quick_instructions")
 def test_a_backend_that_folds_norms_keeps_convolutions_with_norms() -> None:
     assert quicker_in_bfloat16(convolution(norm=True), folds_norms=True) is None
     assert quicker_in_bfloat16(convolution(norm=False), folds_norms=True) is not None

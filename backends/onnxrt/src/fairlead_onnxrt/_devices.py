@@ -62,7 +62,7 @@ def declines(graph: Graph) -> str | None:
     if not found:
         from fairlead.interpret import quicker_in_bfloat16  # which imports torch
 
-        return trains_convolutions(graph) or quicker_in_bfloat16(graph, keeps_wide=True, folds_norms=True)
+        return trains_convolutions(graph) or quicker_in_bfloat16(graph, folds_norms=True)
     if any(_is_of_cpu(node) for node in graph.nodes):
         found.add("cpu")
     return f"tensors on {' and '.join(sorted(found))}: a session is of one device" if len(found) > 1 else None

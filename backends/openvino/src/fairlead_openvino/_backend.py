@@ -55,7 +55,7 @@ class OpenVINOBackend:
         """Training steps that are mostly convolutions, whose gradients are torch's, and what it has in bfloat16."""
         from fairlead.interpret import quicker_in_bfloat16
 
-        return trains_convolutions(graph) or quicker_in_bfloat16(graph, keeps_wide=True, folds_norms=True)
+        return trains_convolutions(graph) or quicker_in_bfloat16(graph, folds_norms=True)
 
     def compile(self, graph: Graph, options: OpenVINOOptions, constants: Mapping[int, torch.Tensor], /) -> Executable:
         """A compiled model whose weights are the tensors of ``constants``, by reference."""

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from fairlead.ir import Graph, ScalarType
+from fairlead.passes import widen_products
 from fairlead_openxla._artifact import dumped, loaded
 from fairlead_openxla._devices import device_of
 from fairlead_openxla._layouts import Layout, input_layouts
@@ -43,10 +44,11 @@ class XlaExecutable:
         stored: bytes | None = None,
     ) -> None:
         self.baked = frozenset(constants)
-        self._graph = graph
         self._options = options
         self._device = device_of(graph)
         is_cpu = self._device.type == "cpu"
+        graph, self._wide = widen_products(graph, self.baked) if is_cpu else (graph, frozenset())
+        self._graph = graph
         places = functools.partial(wanted, tiled=options.winograd) if is_cpu else lambda node: None
         self._layouts = input_layouts(graph, self.baked, places)
         self._passed = _passed(graph, self.baked, self._layouts)
@@ -84,7 +86,8 @@ class XlaExecutable:
         if weight is None:
             return [None]
         layouts = self._layouts[self._graph.inputs[index].value.id]
-        return [self._read(array) for layout in layouts for array in layout.arrays(weight.detach())]
+        weight = weight.detach().float() if index in self._wide else weight.detach()
+        return [self._read(array) for layout in layouts for array in layout.arrays(weight)]
 
     def _read(self, weight: torch.Tensor) -> Array:
         return imported(weight)

@@ -27,8 +27,8 @@ def _unless(dropout: int, query: int) -> Unless:
         if node.args[dropout] != 0:
             return "attention that draws its dropout itself"
         given = [node.args[i].tensor for i in (query, query + 1)]  # type: ignore[union-attr]
-        if given[0].dtype in (DType.f16, DType.bf16):
-            return "products of halves are torch's: this processor's instructions for them are not TVM's"
+        if given[0].dtype is DType.f16:
+            return "products of float16 are torch's: this processor's instructions for them are not TVM's"
         heads = [each.shape[-3:-2] for each in given]
         if given[0].shape[:-3] != given[1].shape[:-3]:
             return "attention over other batches of keys than of queries"

@@ -45,8 +45,8 @@ def _declined(node: Node) -> str | None:
     assert isinstance(weight, Value)
     if transposed and not _has_phases(weight.tensor.shape[2:], stride, dilation):
         return "a transposed convolution whose windows are dilated or have gaps between them"
-    if x.tensor.dtype in (DType.f16, DType.bf16):
-        return "convolutions of halves are torch's: this processor's instructions for them are not TVM's"
+    if x.tensor.dtype is DType.f16:
+        return "convolutions of float16 are torch's: this processor's instructions for them are not TVM's"
     if not weight.tensor.is_static or not isinstance(x.tensor.shape[1], int):
         return "a convolution of as many channels as a call says"
     if 0 in weight.tensor.shape or 0 in x.tensor.shape:

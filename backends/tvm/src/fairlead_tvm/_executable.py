@@ -11,6 +11,7 @@ import torch
 from torch.utils.dlpack import from_dlpack
 
 from fairlead.ir import DType, Graph, ScalarType, dims
+from fairlead.passes import widen_products
 from fairlead_tvm import _tvm as t
 from fairlead_tvm._artifact import Stored, dumped, loaded
 from fairlead_tvm._layouts import input_layouts
@@ -41,6 +42,7 @@ class TvmExecutable:
         stored: bytes | None = None,
     ) -> None:
         self.baked = frozenset(constants)
+        graph, self._wide = widen_products(graph, self.baked)
         graph, self._orders = turned(graph, self.baked)
         self._graph = graph
         self._layouts = input_layouts(graph, self.baked, wanted)
@@ -78,7 +80,7 @@ class TvmExecutable:
         if weight is None:
             return [None]
         layouts = self._layouts[self._graph.inputs[index].value.id]
-        weight = weight.detach()
+        weight = weight.detach().float() if index in self._wide else weight.detach()
         lying = weight.permute(self._orders[index]) if index in self._orders else weight
         return [layout.array(_plain(lying)) for layout in layouts]
 

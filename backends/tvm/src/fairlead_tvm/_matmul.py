@@ -23,8 +23,8 @@ __all__ = ["linear", "product"]
 
 def _of_halves(node: Node) -> str | None:
     result = next(r for r in node.results if r is not None)
-    if result.tensor.dtype in (DType.f16, DType.bf16):
-        return "products of halves are torch's: this processor's instructions for them are not TVM's"
+    if result.tensor.dtype is DType.f16:
+        return "products of float16 are torch's: this processor's instructions for them are not TVM's"
     return "a product of bools" if result.tensor.dtype is DType.bool else None
 
 

@@ -36,8 +36,8 @@ def _declined(node: Node) -> str | None:
     x, weight = node.args[0], node.args[4]
     assert isinstance(x, Value)
     assert isinstance(weight, Value)
-    if x.tensor.dtype is not DType.f32:
-        return "an LSTM of other numbers than float32"
+    if x.tensor.dtype not in (DType.f32, DType.bf16):
+        return "an LSTM of other numbers than float32 and bfloat16"
     hidden = weight.tensor.shape[1]
     if not isinstance(hidden, int):
         return "an LSTM of a size that is known only at the call"

@@ -42,7 +42,8 @@ def supports(node: Node) -> Support:
 _MOST = 1 / 3
 """The share of a graph's work in products that torch is quicker with, from which on the rest gains nothing any more.
 
-In bfloat16 a Mamba, of which they are a quarter, takes 0.7 of eager's time, and a MobileNetV2, with a third, 1.2 times.
+With products from torch a Mamba, of which they are a quarter, took 0.7 of eager's time in bfloat16, and a MobileNetV2,
+with a third, 1.2 times.
 """
 
 _MOST_CONVOLUTIONS = 1 / 4

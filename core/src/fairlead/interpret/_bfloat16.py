@@ -15,18 +15,15 @@ __all__ = ["multiplies_bfloat16", "quicker_in_bfloat16"]
 _NORM = "aten._native_batch_norm_legit_no_training.default"
 
 
-def quicker_in_bfloat16(
-    graph: Graph, *, keeps_wide: bool = False, folds_norms: bool = False, share: float = 1 / 5
-) -> str | None:
+def quicker_in_bfloat16(graph: Graph, *, folds_norms: bool = False, share: float = 1 / 5) -> str | None:
     """Why a backend that computes bfloat16 in float32 had better leave a graph on the CPU to others; None where not.
 
-    So it is where products of bfloat16 are more than ``share`` of its work and torch has instructions for them here,
-    which are quicker than float32's if the backend ``keeps_wide``: if it has weights in float32 from call to call. One
-    that ``folds_norms`` keeps graphs with batch norms of inference: their convolutions gain less from the instructions
-    than from norms that are computed with them.
+    So it is where products of bfloat16 are more than ``share`` of its work and torch has quicker instructions for them
+    here than for float32's. The backend has weights in float32 from call to call. One that ``folds_norms`` keeps graphs
+    with batch norms of inference: their convolutions gain less from the instructions than from norms that are computed
+    with them.
     """
-    has_them = multiplies_bfloat16() if keeps_wide else has_instructions()
-    if not has_them or _is_elsewhere(graph) or share_of_products(graph, DType.bf16) <= share:
+    if not multiplies_bfloat16() or _is_elsewhere(graph) or share_of_products(graph, DType.bf16) <= share:
         return None
     if folds_norms and any(node.op == _NORM for node in graph.nodes):
         return None
@@ -40,10 +37,10 @@ def multiplies_bfloat16() -> bool:
     half as quick with AVX-512's as in float32 where AMX is switched off, as in many a virtual machine
     (docs/results/bfloat16.md).
     """
-    return has_instructions() and (_has_amx() or "avx512_fp16" not in _flags())
+    return _has_instructions() and (_has_amx() or "avx512_fp16" not in _flags())
 
 
-def has_instructions() -> bool:
+def _has_instructions() -> bool:
     """Whether torch multiplies bfloat16 on the CPU by AVX-512's or AMX's instructions for it, through oneDNN."""
     if not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
         return False

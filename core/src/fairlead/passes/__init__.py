@@ -15,6 +15,7 @@ from fairlead.passes._random import draws, draws_random_numbers, split_dropout
 from fairlead.passes._recurrences import unroll_recurrences
 from fairlead.passes._rewrite import Emitter, Replacement, Rule, by_op, rewrite, substitute
 from fairlead.passes._training import trains_convolutions
+from fairlead.passes._wide import Widened, widen_products
 from fairlead.passes._work import share_of_products, typical_sizes, work
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "Replacement",
     "RowMajor",
     "Rule",
+    "Widened",
     "by_op",
     "canonicalize",
     "communicates",
@@ -53,5 +55,6 @@ __all__ = [
     "typical_sizes",
     "unroll_recurrences",
     "view_overwritten_inputs",
+    "widen_products",
     "work",
 ]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fairlead.ir import DType, Graph, Node, TensorType, Value, dims
 from fairlead.passes._memory import is_view
 
-__all__ = ["share_of_products", "typical_sizes", "work"]
+__all__ = ["is_product", "share_of_products", "typical_sizes", "work"]
 
 _PER_NUMBER = 64
 """Reading or writing one number takes as long as so many multiplications of a product."""
@@ -37,6 +37,11 @@ def work(node: Node, sizes: Mapping[str, int]) -> float:
     return numbers if products is None else numbers + products(node, sizes) / _PER_NUMBER
 
 
+def is_product(op: str) -> bool:
+    """Whether an op multiplies and adds up: a product of matrices, a convolution, attention, an LSTM."""
+    return op in _PRODUCTS
+
+
 def share_of_products(graph: Graph, dtype: DType) -> float:
     """The part of a graph's work, from 0 to 1, that is products of matrices, convolutions and the like of a dtype.
 
@@ -47,7 +52,7 @@ def share_of_products(graph: Graph, dtype: DType) -> float:
     >>> share_of_products(builder.graph(), DType.f32), share_of_products(builder.graph(), DType.bf16)
     (1.0, 0.0)
     """
-    return share_of(graph, lambda node: node.op in _PRODUCTS and _operand(node, 0).tensor.dtype is dtype)
+    return share_of(graph, lambda node: is_product(node.op) and _operand(node, 0).tensor.dtype is dtype)
 
 
 def share_of(graph: Graph, counts: Callable[[Node], bool]) -> float:
@@ -103,7 +108,10 @@ _PRODUCTS: Mapping[str, Callable[[Node, Mapping[str, int]], float]] = {
     "aten.bmm.default": _of_rows(0),
     "aten.addmm.default": _of_rows(1),
     "aten.baddbmm.default": _of_rows(1),
+    "aten.mv.default": _of_rows(0),
+    "aten.dot.default": _of_rows(0),
     "aten._grouped_mm.default": _of_rows(0),
+    "transformers.grouped_mm_fallback.default": _of_rows(0),
     "nn.scaled_dot_product_attention": _attention(0, 2),
     "nn.scaled_dot_product_attention_backward": _attention(1, 5),
     "nn.lstm": _lstm,
