@@ -53,7 +53,7 @@ def mixed(through: Through) -> None:
     through.agrees(through.compile(program, fullgraph=True), program, through.randn(3, 4))
 
 
-@promise("`wrap_numpy`: NumPy code on tensors, with gradients", declined={"ipex": "nothing is packed"})
+@promise("`wrap_numpy`: NumPy code on tensors, with gradients")
 def wrapped(through: Through) -> None:
     @torch.compiler.wrap_numpy
     def program(x: Any) -> Any:

@@ -140,7 +140,6 @@ doubled.register_autograd(lambda context, gradient: gradient * 2)
 UNKNOWN = {
     **dict.fromkeys(("onnxrt", "openvino"), "has no ONNX lowering"),
     **dict.fromkeys(("openxla", "tvm"), "doubled.default has no rule"),
-    "ipex": "nothing is packed",
     "cudagraphs": "may wait for the device",
 }
 

@@ -19,7 +19,7 @@ from fairlead.hooks import CompileJob, hookimpl, plugin_manager
 
 from ._catalogue import Section
 from ._through import Through
-from ._training import UNTRAINED, learn
+from ._training import learn
 
 __all__ = ["PROMISES"]
 
@@ -178,7 +178,7 @@ def verified(through: Through) -> None:
         through.agrees(through.compile(net, verify="first"), net, x)
 
 
-@promise('`rng="eager"`: dropout drops what it drops in eager mode', declined=UNTRAINED)
+@promise('`rng="eager"`: dropout drops what it drops in eager mode')
 def drawn(through: Through) -> None:
     model = torch.nn.Sequential(through.net(), torch.nn.Dropout(0.5))
     x = through.randn(3, 4)
@@ -206,7 +206,7 @@ def precise(through: Through) -> None:
     torch.testing.assert_close(found.double(), exact, rtol=1e-5, atol=1e-5)
 
 
-@promise("DDP, of one process here: a graph for each bucket of gradients, in each direction", declined=UNTRAINED)
+@promise("DDP, of one process here: a graph for each bucket of gradients, in each direction")
 def distributed(through: Through) -> None:
     dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     try:

@@ -12,16 +12,10 @@ from torch.utils.checkpoint import checkpoint
 from ._catalogue import Section
 from ._through import Through
 
-__all__ = ["PROMISES", "UNTRAINED"]
+__all__ = ["PROMISES"]
 
 promise = Section("Training")
 PROMISES = promise.promises
-
-UNTRAINED = {"ipex": "nothing is packed"}
-"""Backends that leave products in training to others."""
-
-_OF_HALVES = {"tvm": "products of halves are torch's"}
-"""Backends that leave products of 16 bits to others."""
 
 
 def learn(call: Callable[..., Tensor], model: nn.Module, x: Tensor) -> list[Tensor | None]:
@@ -32,7 +26,7 @@ def learn(call: Callable[..., Tensor], model: nn.Module, x: Tensor) -> list[Tens
     return [given.grad, *(p.grad for p in model.parameters())]
 
 
-@promise("Training, with a forward and a backward graph", declined=UNTRAINED)
+@promise("Training, with a forward and a backward graph")
 def trains(through: Through) -> None:
     net = through.net()
     x = through.randn(3, 4)
@@ -40,7 +34,7 @@ def trains(through: Through) -> None:
     assert through.kinds == ["forward", "backward"]
 
 
-@promise("The steps of an optimizer are seen by the next call", declined=UNTRAINED)
+@promise("The steps of an optimizer are seen by the next call")
 def curve(through: Through) -> None:
     x, losses = through.randn(3, 4), []
     for wrap in (through.compile, lambda model: model):
@@ -87,7 +81,7 @@ def adam(through: Through) -> None:
 
 @promise(
     "A whole training step is one graph",
-    declined={"ipex": "no whole training steps", "cudagraphs": "no whole training steps"},
+    declined={"cudagraphs": "no whole training steps"},
 )
 def whole_step(through: Through) -> None:
     x, trained = through.randn(3, 4), []
@@ -112,7 +106,7 @@ def whole_step(through: Through) -> None:
     assert [graph.name for graph in through.graphs] == ["step_0"]
 
 
-@promise("Forward hooks and pre-hooks", declined=UNTRAINED)
+@promise("Forward hooks and pre-hooks")
 def forward_hooks(through: Through) -> None:
     net = through.net()
     net.up.register_forward_hook(lambda module, args, result: result * 2)
@@ -122,7 +116,7 @@ def forward_hooks(through: Through) -> None:
     assert through.kinds == ["forward", "backward"]
 
 
-@promise("Backward hooks of modules", declined=UNTRAINED)
+@promise("Backward hooks of modules")
 def backward_hooks(through: Through) -> None:
     net, seen = through.net(), []
     net.up.register_full_backward_hook(lambda module, given, result: seen.append(result[0].detach().clone()))
@@ -133,7 +127,7 @@ def backward_hooks(through: Through) -> None:
     assert {"forward", "backward"} <= set(through.kinds)
 
 
-@promise("Hooks of tensors", declined={"ipex": "nothing is packed"})
+@promise("Hooks of tensors")
 def tensor_hooks(through: Through) -> None:
     def program(x: Tensor) -> Tensor:
         y = torch.tanh(x)
@@ -149,7 +143,7 @@ def tensor_hooks(through: Through) -> None:
     assert through.kinds == ["forward", "backward"]
 
 
-@promise("Checkpointing", declined=UNTRAINED)
+@promise("Checkpointing")
 def checkpointed(through: Through) -> None:
     net = through.net()
 
@@ -162,7 +156,7 @@ def checkpointed(through: Through) -> None:
     assert sum(n.op == "aten.tanh.default" for n in through.graphs[1].nodes) == 1, "computed again in the backward"
 
 
-@promise("Autocast around a program, in training", declined={**UNTRAINED, **_OF_HALVES})
+@promise("Autocast around a program, in training")
 def autocast(through: Through) -> None:
     net = through.net()
     x = through.randn(3, 4)
@@ -173,7 +167,7 @@ def autocast(through: Through) -> None:
     assert through.kinds == ["forward", "backward"]
 
 
-@promise("Autocast in a program", declined=_OF_HALVES)
+@promise("Autocast in a program")
 def autocast_inside(through: Through) -> None:
     net = through.net()
 
@@ -200,7 +194,7 @@ class Clipped(torch.autograd.Function):
         return gradient.clamp(-1, 1)
 
 
-@promise("`torch.autograd.Function`", declined=UNTRAINED)
+@promise("`torch.autograd.Function`")
 def autograd_function(through: Through) -> None:
     net = through.net()
 

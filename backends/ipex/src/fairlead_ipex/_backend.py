@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fairlead.backend import API_VERSION, Capabilities, Executable, Options, Probe, Support
 from fairlead.errors import ArtifactFormatError
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import torch
 
     from fairlead_ipex._executable import IpexExecutable
+    from fairlead_ipex._training import TrainingExecutable
 
 __all__ = ["IpexBackend"]
 
@@ -45,27 +46,36 @@ class IpexBackend:
         return Support.yes()
 
     def declines_graph(self, graph: Graph, /) -> str | None:
-        """Training graphs, and those in which others are faster."""
+        """Graphs in which others are faster."""
         from fairlead_ipex._worth import declines
 
         return declines(graph)
 
-    def compile(self, graph: Graph, options: IpexOptions, constants: Mapping[int, torch.Tensor], /) -> IpexExecutable:
-        """The graph with its weights packed. Other weights, or new values, are packed anew."""
-        from fairlead_ipex._executable import IpexExecutable
+    def compile(
+        self, graph: Graph, options: IpexOptions, constants: Mapping[int, torch.Tensor], /
+    ) -> IpexExecutable | TrainingExecutable:
+        """The graph with its weights packed. Other weights, or new values, are packed anew.
 
+        One of training as Inductor compiles it, where that takes all of it and ``fuse`` is not off.
+        """
+        from fairlead_ipex._executable import IpexExecutable
+        from fairlead_ipex._worth import inductor_takes, is_of_training
+
+        if is_of_training(graph) and options.fuse and inductor_takes(graph):
+            from fairlead_ipex._training import TrainingExecutable
+
+            return TrainingExecutable(graph)
         return IpexExecutable(graph, options, constants)
 
     def dump(self, executable: Executable, /) -> bytes:
         """The graph's fingerprint: what was made of the weights is not stored, and the rest is made at once."""
-        from fairlead_ipex._executable import IpexExecutable
-
-        assert isinstance(executable, IpexExecutable)
-        return fingerprint(executable.graph).encode()
+        compiled: Any = executable
+        graph: Graph = compiled.graph
+        return fingerprint(graph).encode()
 
     def load(
         self, data: bytes, graph: Graph, options: IpexOptions, constants: Mapping[int, torch.Tensor], /
-    ) -> IpexExecutable:
+    ) -> IpexExecutable | TrainingExecutable:
         """The executable, its weights packed anew, where ``data`` is the graph's fingerprint."""
         if data != fingerprint(graph).encode():
             raise ArtifactFormatError(

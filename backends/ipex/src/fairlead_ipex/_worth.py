@@ -9,7 +9,14 @@ from collections.abc import Iterable
 from fairlead.ir import DType, Graph, Kind, Node, Role, TensorType, Value, dims
 from fairlead.passes import draws_random_numbers, is_view
 
-__all__ = ["can_be_fused", "declines", "is_of_stretches", "is_worth_fusing"]
+__all__ = [
+    "can_be_fused",
+    "declines",
+    "inductor_takes",
+    "is_of_stretches",
+    "is_of_training",
+    "is_worth_fusing",
+]
 
 _WEIGHTS = (Role.parameter, Role.buffer, Role.constant)
 _CONVOLUTION = "aten.convolution.default"
@@ -56,8 +63,8 @@ _TYPICAL_SIZE = 32
 
 def declines(graph: Graph) -> str | None:
     """Why a graph is better run by others; None where packing gains."""
-    if graph.kind is not Kind.inference:
-        return "weights change in training: nothing is packed"
+    if is_of_training(graph):
+        return None if inductor_takes(graph) else "nothing is packed in training, and Inductor does not take all of it"
     known = {i.value.id for i in graph.inputs if i.role in _WEIGHTS}
     work = passes = made = 0
     sizes = {s.name: max(_TYPICAL_SIZE, s.lo) for s in graph.symbols}
@@ -76,10 +83,23 @@ def declines(graph: Graph) -> str | None:
     return None
 
 
+def is_of_training(graph: Graph) -> bool:
+    """Whether weights change: a graph is a half of a step of training, or it writes parameters itself."""
+    if graph.kind is not Kind.inference:
+        return True
+    written = (graph.inputs[o.target] for o in graph.outputs if o.role is Role.mutation and o.target is not None)
+    return any(item.role is Role.parameter for item in written)
+
+
 def can_be_fused(graph: Graph) -> bool:
     """Whether Inductor can compile what lies between products here, with what is packed within its code."""
     if graph.symbols or any(o.role is Role.mutation for o in graph.outputs):
         return False
+    return inductor_takes(graph)
+
+
+def inductor_takes(graph: Graph) -> bool:
+    """Whether Inductor is ready here, and right about each op of a graph."""
     return _inductor_is_ready() and all(_inductor_takes(node) for node in graph.walk())
 
 
