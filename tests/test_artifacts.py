@@ -26,11 +26,12 @@ CHOICES: list[tuple[str, dict[str, Any]]] = [
     ("openxla", {"threads": "one"}),
     ("ipex", {"finite": True}),
     ("tvm", {"threads": "one"}),
+    ("inductor", {"config": {"cpp.threads": 1}}),
 ]
 """An option of each backend, other than its default."""
 
 
-@pytest.fixture(params=["eager", "onnxrt", "openvino", "openxla", "ipex", "tvm"])
+@pytest.fixture(params=["eager", "inductor", "onnxrt", "openvino", "openxla", "ipex", "tvm"])
 def backend(request: pytest.FixtureRequest) -> Backend[Any]:
     return registry.ready(request.param)
 

@@ -19,6 +19,7 @@ class Promise(msgspec.Struct, frozen=True):
     """A promise in words, and the function that a `Through` is given to.
 
     ``declined``: the backends that do not take all of it on the CPU, each with a pattern that its reasons match.
+    ``on_cuda``: the same of others on a CUDA device.
     ``device``: the only type of device that it is about, or none.
     """
 
@@ -26,6 +27,7 @@ class Promise(msgspec.Struct, frozen=True):
     text: str
     check: Check
     declined: Mapping[str, str] = {}
+    on_cuda: Mapping[str, str] = {}
     device: str = ""
 
     @property
@@ -41,10 +43,15 @@ class Section:
         self.promises: list[Promise] = []
 
     def __call__(
-        self, text: str, *, declined: Mapping[str, str] | None = None, device: str = ""
+        self,
+        text: str,
+        *,
+        declined: Mapping[str, str] | None = None,
+        on_cuda: Mapping[str, str] | None = None,
+        device: str = "",
     ) -> Callable[[Check], Check]:
         def add(check: Check) -> Check:
-            self.promises.append(Promise(self.title, text, check, declined or {}, device))
+            self.promises.append(Promise(self.title, text, check, declined or {}, on_cuda or {}, device))
             return check
 
         return add

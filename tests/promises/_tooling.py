@@ -105,10 +105,11 @@ class Store:
             self.refused = error.what
 
 
-UNSTORED = dict.fromkeys(("inductor", "cudagraphs"), "does not store executables")
-
-
-@promise("Artifacts: what was compiled is stored, and runs again", declined=UNSTORED)
+@promise(
+    "Artifacts: what was compiled is stored, and runs again",
+    declined={"cudagraphs": "does not store executables"},
+    on_cuda={"inductor": "programs on CUDA are not stored"},
+)
 def stored(through: Through) -> None:
     store = Store()
     plugin_manager().register(store)

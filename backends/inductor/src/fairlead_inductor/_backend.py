@@ -82,6 +82,34 @@ class InductorBackend:
 
         return InductorExecutable(graph, options, module)
 
+    def dump(self, executable: Executable, /) -> bytes:
+        """What the C++ was compiled to; what calls it is generated anew.
+
+        Raises `ArtifactUnsupportedError` for graphs on CUDA.
+        """
+        from fairlead_inductor._executable import InductorExecutable
+
+        assert isinstance(executable, InductorExecutable)
+        return executable.dump()
+
+    def load(
+        self, data: bytes, graph: Graph, options: InductorOptions, constants: Mapping[int, torch.Tensor], /
+    ) -> Executable:
+        """The executable that `dump` stored. ``data`` has to be trusted: it holds machine code, for torch's cache."""
+        from fairlead_inductor._stored import lay_out_libraries
+
+        lay_out_libraries(data, graph)
+        return self.compile(graph, options, constants)
+
+    def load_module(
+        self, data: bytes, graph: Graph, options: InductorOptions, module: torch.fx.GraphModule, /
+    ) -> Executable:
+        """The same of what `compile_module` made of a module."""
+        from fairlead_inductor._stored import lay_out_libraries
+
+        lay_out_libraries(data, graph)
+        return self.compile_module(graph, options, module)
+
 
 def _never(node: Node) -> str | None:
     return None

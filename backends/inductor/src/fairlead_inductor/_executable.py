@@ -19,13 +19,14 @@ from torch._inductor.compile_fx import compile_fx, compile_fx_inner
 from torch._subclasses import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 
-from fairlead.errors import CompileError, FairleadError
+from fairlead.errors import ArtifactUnsupportedError, CompileError, FairleadError
 from fairlead.interpret import in_clean_thread, to_fx, torch_dtype
 from fairlead.ir import Graph, Role, ScalarType, TensorType, dims
 from fairlead_inductor._exact import exact
 from fairlead_inductor._expected import TRUSTED, Expected, trusting
 from fairlead_inductor._layouts import Layouts, channels_last, laying_out, weighs_more_than_images
 from fairlead_inductor._rounding import rounding
+from fairlead_inductor._stored import noting_libraries, packed
 from fairlead_inductor._trees import (
     Aligned,
     Kept,
@@ -87,6 +88,7 @@ class InductorExecutable:
         self._on_cuda = "cuda" in devices
         self._is_recorded = records(self._config, devices)
         self._variants: list[_Variant] = []
+        self._libraries: set[str] = set()
         self._lock = threading.Lock()
         self.steady_strides = not graph.symbols
         weights = [i for i, item in enumerate(graph.inputs) if item.role in _WEIGHTS]
@@ -118,6 +120,23 @@ class InductorExecutable:
             admit_thread()
         results = self._results(inputs if isinstance(inputs, list) else list(inputs))
         return results if self._kept is None else self._kept(results)
+
+    def dump(self) -> bytes:
+        """What its C++ was compiled to, for `lay_out_libraries`.
+
+        A graph that has not been called is compiled for that, unless the first call says how its inputs lie. On CUDA
+        there is an `ArtifactUnsupportedError`.
+        """
+        if self._on_cuda:
+            raise ArtifactUnsupportedError(
+                "programs on CUDA are not stored",
+                where=f"fairlead-inductor, graph @{self._graph.name}",
+                next="compile anew in each process, where torch's own cache has their kernels",
+            )
+        with self._lock, compile_lock:
+            if not self._variants and not self._graph.symbols and not self._layouts.waits:
+                in_clean_thread(lambda: self._compiled_or_not(()))
+            return packed(self._graph, self._libraries)
 
     def readable(self) -> Mapping[str, str]:
         """The code that Inductor generates, for each set of sizes so far that needed its own.
@@ -213,7 +232,8 @@ class InductorExecutable:
             ) from error
 
     def _compiled(self, values: Sequence[int]) -> _Variant:
-        function, env, symbols = self._function(values, self._inner())
+        with noting_libraries(self._libraries):
+            function, env, symbols = self._function(values, self._inner())
         guards = env.produce_guards_expression(symbols) if symbols else None
         if self._recordings is not None and self._recordings.made:
             self._look_at_addresses(is_made=True)

@@ -55,6 +55,11 @@ class Layouts:
         self._met: dict[int, tuple[int, ...]] = {}
         self._wanted: _Wanted | None = None
 
+    @property
+    def waits(self) -> bool:
+        """Whether the first call decides how some of them lie."""
+        return bool(self._saved) and not self._names
+
     def meet(self, inputs: Sequence[Any]) -> None:
         """Generate code for the saved tensors as they lie here."""
         if not self._names:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fairlead.backend import API_VERSION, Capabilities, Executable, Options, Probe, Support
 from fairlead.errors import ArtifactFormatError
@@ -58,29 +58,38 @@ class IpexBackend:
 
         One of training as Inductor compiles it, where that takes all of it and ``fuse`` is not off.
         """
-        from fairlead_ipex._executable import IpexExecutable
-        from fairlead_ipex._worth import inductor_takes, is_of_training
-
-        if is_of_training(graph) and options.fuse and inductor_takes(graph):
-            from fairlead_ipex._training import TrainingExecutable
-
-            return TrainingExecutable(graph)
-        return IpexExecutable(graph, options, constants)
+        return _executable(graph, options, constants)
 
     def dump(self, executable: Executable, /) -> bytes:
-        """The graph's fingerprint: what was made of the weights is not stored, and the rest is made at once."""
-        compiled: Any = executable
-        graph: Graph = compiled.graph
-        return fingerprint(graph).encode()
+        """The graph's fingerprint, and what Inductor stores where it compiles: what was made of the weights is not."""
+        from fairlead_ipex._executable import IpexExecutable
+        from fairlead_ipex._training import TrainingExecutable
+
+        assert isinstance(executable, IpexExecutable | TrainingExecutable)
+        return fingerprint(executable.graph).encode() + executable.dump()
 
     def load(
         self, data: bytes, graph: Graph, options: IpexOptions, constants: Mapping[int, torch.Tensor], /
     ) -> IpexExecutable | TrainingExecutable:
-        """The executable, its weights packed anew, where ``data`` is the graph's fingerprint."""
-        if data != fingerprint(graph).encode():
+        """The executable, its weights packed anew, where ``data`` is of this graph."""
+        head = fingerprint(graph).encode()
+        if not data.startswith(head):
             raise ArtifactFormatError(
                 "the bytes are not what ipex stored of this graph",
                 where=f"{len(data)} bytes, graph @{graph.name}",
                 next="delete them and compile again",
             )
-        return self.compile(graph, options, constants)
+        return _executable(graph, options, constants, data.removeprefix(head))
+
+
+def _executable(
+    graph: Graph, options: IpexOptions, constants: Mapping[int, torch.Tensor], stored: bytes = b""
+) -> IpexExecutable | TrainingExecutable:
+    from fairlead_ipex._executable import IpexExecutable
+    from fairlead_ipex._worth import inductor_takes, is_of_training
+
+    if is_of_training(graph) and options.fuse and inductor_takes(graph):
+        from fairlead_ipex._training import TrainingExecutable
+
+        return TrainingExecutable(graph, stored)
+    return IpexExecutable(graph, options, constants, stored)

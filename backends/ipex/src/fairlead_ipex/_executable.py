@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import fx
@@ -21,6 +21,9 @@ from fairlead_ipex._products import pack_products
 from fairlead_ipex._stretches import Stretch, in_stretches
 from fairlead_ipex._worth import can_be_fused, is_of_stretches, is_worth_fusing
 
+if TYPE_CHECKING:
+    from fairlead_ipex._fused import Fused
+
 __all__ = ["IpexExecutable"]
 
 _COMPILED = 2
@@ -36,16 +39,25 @@ class IpexExecutable:
     fresh_outputs = True
     module: fx.GraphModule
     _run: _Run
+    _fused: Fused | None
     _readable: Callable[[], Mapping[str, str]]
 
-    def __init__(self, graph: Graph, options: IpexOptions, constants: Mapping[int, torch.Tensor]) -> None:
+    def __init__(
+        self, graph: Graph, options: IpexOptions, constants: Mapping[int, torch.Tensor], stored: bytes = b""
+    ) -> None:
+        """``stored``: what `dump` gave, if anything."""
         self.graph = graph
+        self._stored = stored
         self.baked = frozenset(constants)
         self._options = options
         compiles = options.fuse and options.weights == "same"
         self._is_of_stretches = compiles and is_of_stretches(graph)
         self._left = _COMPILED if compiles and can_be_fused(graph) and is_worth_fusing(graph) else 0
         self.refit(constants)
+
+    def dump(self) -> bytes:
+        """What Inductor stores of its code, where that runs; nothing of the weights."""
+        return self._fused.dump() if self._fused is not None else b""
 
     def readable(self) -> Mapping[str, str]:
         """The module as Python: the calls of torch's and oneDNN's kernels; or Inductor's code, where it compiles it.
@@ -82,11 +94,11 @@ class IpexExecutable:
 
         draft = self._packed(constants, Chain)
         self.module = draft.module
-        fused = Fused(self.graph, draft, constants, finite=self._options.finite)
-        self._readable, self._run = fused.readable, fused
+        fused = Fused(self.graph, draft, constants, self._stored, finite=self._options.finite)
+        self._readable, self._run, self._fused = fused.readable, fused, fused
 
     def _call(self, module: fx.GraphModule) -> None:
-        self.module = module
+        self.module, self._fused = module, None
         self._readable = lambda: {"module.py": module.code}
         forward = module.forward
         self._run = lambda inputs: forward(*inputs)

@@ -24,13 +24,25 @@ class Fused:
     ``finite`` as in the options: otherwise Inductor is kept from having oneDNN compute what makes numbers of NaN.
     """
 
-    def __init__(self, graph: Graph, draft: Draft, constants: Mapping[int, torch.Tensor], *, finite: bool) -> None:
+    def __init__(
+        self, graph: Graph, draft: Draft, constants: Mapping[int, torch.Tensor], stored: bytes, *, finite: bool
+    ) -> None:
+        """``stored``: what `dump` gave, or nothing."""
         _leave_layouts(draft)
         if not finite:
             _keep_from_products(draft)
         self._free = [i for i in range(len(graph.inputs)) if i not in constants]
         self._given = [constants[i].detach() if i in constants else None for i in range(len(graph.inputs))]
-        self._run: Executable = inductor.compile_module(graph, InductorOptions(), draft.taking_all())
+        module, options = draft.taking_all(), InductorOptions()
+        self._run: Executable = (
+            inductor.load_module(stored, graph, options, module)
+            if stored
+            else inductor.compile_module(graph, options, module)
+        )
+
+    def dump(self) -> bytes:
+        """What Inductor stores of its code."""
+        return inductor.dump(self._run)
 
     def readable(self) -> Mapping[str, str]:
         """Inductor's code, generated anew."""
