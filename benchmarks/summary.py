@@ -22,6 +22,7 @@ NAMES = (
     "complete-cpu",
     "compare-cpu-all",
     "compare-cpu-tvm",
+    "compare-cpu-one-thread-xeon",
     "compare-cpu-one-thread",
     "compare-cpu-bf16",
     "compare-cpu-bf16-xeon",
