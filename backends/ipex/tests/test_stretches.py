@@ -307,10 +307,11 @@ def test_memory_is_given_back() -> None:
     assert int(result.stdout) < 28  # MB, of which the weights of one net are as many
 
 
-def test_torchscript_is_left_as_it_was() -> None:
-    before = torch._C._jit_llga_enabled()
+def test_torchscript_and_the_environment_are_left_as_they_were() -> None:
+    before, environment = torch._C._jit_llga_enabled(), dict(os.environ)
     residual(1)
     assert torch._C._jit_llga_enabled() is before
+    assert dict(os.environ) == environment
 
 
 def test_gradients_and_inference_mode_change_nothing() -> None:

@@ -184,14 +184,26 @@ class _Among(OperatorSupportBase):
 @contextmanager
 def _enabled() -> Iterator[None]:
     """TorchScript has oneDNN Graph compile, in the whole process."""
-    with _switch:
-        os.environ.setdefault(_KEPT_BY_ONEDNN, "0")
+    with _switch, _keeping_none():
         before = torch._C._jit_llga_enabled()
         torch._C._jit_set_llga_enabled(True)
         try:
             yield
         finally:
             torch._C._jit_set_llga_enabled(before)
+
+
+@contextmanager
+def _keeping_none() -> Iterator[None]:
+    """oneDNN is told to keep nothing that it compiled, unless it was told otherwise. It asks once, the first time."""
+    if _KEPT_BY_ONEDNN in os.environ:
+        yield
+        return
+    os.environ[_KEPT_BY_ONEDNN] = "0"
+    try:
+        yield
+    finally:
+        del os.environ[_KEPT_BY_ONEDNN]
 
 
 def _compiled(graph: fx.Graph, examples: list[torch.Tensor]) -> Any:
