@@ -23,7 +23,7 @@ pytestmark = [
     )
 ]
 
-SAMPLED = {"inductor": 6, "tvm": 6, "ipex": 2, "openvino": 2, "openxla": 2}
+SAMPLED = {"inductor": 6, "tvm": 6, "ipex": 6, "openvino": 2, "openxla": 2}
 """Backends that compile for long: one in so many promises is held to them here, all by ``make promises``."""
 
 CELLS = [(p, b) for b in BACKENDS for i, p in enumerate(PROMISES) if i % SAMPLED.get(b, 1) == 0]

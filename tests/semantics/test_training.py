@@ -101,6 +101,23 @@ def test_training_under_autocast_gives_float32_gradients(backend: str) -> None:
         torch.testing.assert_close(mine, theirs, rtol=5e-2, atol=5e-2)
 
 
+@pytest.mark.parametrize(
+    "norm", ["BatchNorm2d(8)", "GroupNorm(2, 8)", "InstanceNorm2d(8, affine=True)", "LayerNorm(7)"]
+)
+@pytest.mark.parametrize("name", ["inductor", "ipex"])
+def test_norms_of_halves_by_weights_of_float32_train_where_they_are(name: str, norm: str) -> None:
+    net = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3, bias=False), eval(f"torch.nn.{norm}"))
+    compiled = fairlead.compile(net, backend=name, fallback=(), benchmark=False)
+    x, towards = torch.randn(4, 3, 9, 9), torch.randn(4, 8, 7, 7)
+    with torch.autocast("cpu", torch.bfloat16):
+        wanted = torch.autograd.grad((net(x).float() * towards).sum(), list(net.parameters()))
+        got = torch.autograd.grad((compiled(x).float() * towards).sum(), list(net.parameters()))
+    for mine, theirs in zip(got, wanted, strict=True):
+        assert mine.dtype == theirs.dtype
+        assert (mine - theirs).norm() <= 0.02 * theirs.norm()
+    assert compiled.fairlead.placement.native_share == 1
+
+
 @pytest.mark.parametrize("name", ["onnxrt", "openxla"])
 def test_a_training_step_of_convolutions_is_left_to_who_is_faster(name: str) -> None:
     model = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.GELU(), torch.nn.Conv2d(4, 4, 3))

@@ -4,11 +4,11 @@ Its vectors on CPUs subtract 1 from exp(x) for expm1(x), and for what is made of
 quotients that are rounded down are made of the rounded quotient: of 0 and infinity the remainder is NaN. The inverse
 hyperbolic tangent is the logarithm of a quotient near 1. A half beyond an integer of 8 or 16 bits is converted straight
 to it, where ATen's kernels go through 32 bits. `any` and `all` of bytes are bool, and running statistics float32, where
-torch has bytes and halves. A product with the integer 0 is 0 to it, where NaN times 0 is NaN. What is added to a
-product of matrices with a factor, as weight decay is to a gradient, is added without it. A place in a whole tensor
-counts in the order of its memory, where it fuses what made the tensor. Each lane of a vector adds thousands of float32
-numbers in a row: a million tenths come to 99,994. On CUDA a factor of -0 is 0, the negative of 0 has no sign, and
-numbers that are nearly 0 are 0 under a root.
+torch has bytes and halves; statistics of halves are halves on CPUs, where torch has the dtype of the weights. A product
+with the integer 0 is 0 to it, where NaN times 0 is NaN. What is added to a product of matrices with a factor, as weight
+decay is to a gradient, is added without it. A place in a whole tensor counts in the order of its memory, where it fuses
+what made the tensor. Each lane of a vector adds thousands of float32 numbers in a row: a million tenths come to 99,994.
+On CUDA a factor of -0 is 0, the negative of 0 has no sign, and numbers that are nearly 0 are 0 under a root.
 """
 
 from __future__ import annotations
@@ -233,6 +233,22 @@ def _with_statistics(norm: Callable[..., tuple[torch.Tensor, ...]]) -> Callable[
     return run
 
 
+def _of_halves_by_weights(norm: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, ...]]:
+    """``norm``, with statistics of float32 where halves meet weights of float32 on a CPU, as they do under autocast.
+
+    Inductor's have the dtype of what is normalized.
+    """
+
+    def run(x: torch.Tensor, *rest: Any) -> tuple[Any, ...]:
+        is_mixed = any(isinstance(a, torch.Tensor) and a.dtype is not x.dtype for a in rest)
+        if x.device.type != "cpu" or not is_mixed:
+            return norm(x, *rest)
+        normal, *statistics = norm(_wide(x), *rest)
+        return (normal.to(x.dtype), *statistics)
+
+    return run
+
+
 def _near_zero(x: torch.Tensor) -> torch.Tensor:
     """expm1(x), from the identity expm1(x) = tanh(x/2) (exp(x) + 1), where nothing cancels."""
     return torch.tanh(x / 2) * (torch.exp(x) + 1)
@@ -282,7 +298,16 @@ _EXACT: dict[Any, Callable[..., Any]] = {  # an op as a whole where an operand i
         for loss in (op.default,)
     },
     **{
-        norm: _with_statistics(norm)
+        norm: _of_halves_by_weights(norm)
+        for norm in (
+            _aten.native_layer_norm.default,
+            _aten.native_group_norm.default,
+            _aten._native_batch_norm_legit.no_stats,
+            _aten._native_batch_norm_legit_no_training.default,
+        )
+    },
+    **{
+        norm: _with_statistics(_of_halves_by_weights(norm))
         for norm in (
             _aten._native_batch_norm_legit_functional.default,
             _aten._batch_norm_with_update_functional.default,
