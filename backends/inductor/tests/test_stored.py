@@ -12,7 +12,7 @@ import torch
 from torch._inductor import codecache
 
 from fairlead import ir
-from fairlead.errors import ArtifactFormatError
+from fairlead.errors import ArtifactFormatError, ArtifactUnsupportedError
 from fairlead.ir import Builder, Graph, Kind, Role
 from fairlead_inductor import InductorOptions, _stored, backend
 
@@ -102,5 +102,5 @@ def test_a_library_goes_nowhere_but_into_torchs_cache(tmp_path: Path) -> None:
 def test_programs_on_cuda_are_not_stored() -> None:
     b = Builder()
     b.output(b.op("aten.sin.default", b.input("f32[8] @cuda:0")))
-    with pytest.raises(Exception, match="programs on CUDA are not stored"):
+    with pytest.raises(ArtifactUnsupportedError, match="programs on CUDA are not stored"):
         backend.dump(backend.compile(b.graph(), InductorOptions(), {}))

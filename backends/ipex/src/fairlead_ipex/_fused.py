@@ -15,10 +15,25 @@ from fairlead_inductor import backend as inductor
 from fairlead_ipex._convolutions import LAYOUTS
 from fairlead_ipex._draft import Draft, op_of
 
-__all__ = ["Fused"]
+__all__ = ["Fused", "OfInductor"]
 
 
-class Fused:
+class OfInductor:
+    """What Inductor's code, which ``_run`` is, says of itself."""
+
+    _run: Executable
+
+    def dump(self) -> bytes:
+        """What Inductor stores of its code."""
+        return inductor.dump(self._run)
+
+    def readable(self) -> Mapping[str, str]:
+        """Inductor's code, generated anew."""
+        readable: Callable[[], Mapping[str, str]] = self._run.readable  # type: ignore[attr-defined]
+        return readable()
+
+
+class Fused(OfInductor):
     """A packed module in Inductor's code. Packed weights are within it; all other constants are inputs of it.
 
     ``finite`` as in the options: otherwise Inductor is kept from having oneDNN compute what makes numbers of NaN.
@@ -34,20 +49,11 @@ class Fused:
         self._free = [i for i in range(len(graph.inputs)) if i not in constants]
         self._given = [constants[i].detach() if i in constants else None for i in range(len(graph.inputs))]
         module, options = draft.taking_all(), InductorOptions()
-        self._run: Executable = (
+        self._run = (
             inductor.load_module(stored, graph, options, module)
             if stored
             else inductor.compile_module(graph, options, module)
         )
-
-    def dump(self) -> bytes:
-        """What Inductor stores of its code."""
-        return inductor.dump(self._run)
-
-    def readable(self) -> Mapping[str, str]:
-        """Inductor's code, generated anew."""
-        readable: Callable[[], Mapping[str, str]] = self._run.readable  # type: ignore[attr-defined]
-        return readable()
 
     def __call__(self, inputs: Sequence[Any], /) -> Sequence[Any]:
         given: list[Any] = self._given.copy()

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from fairlead.backend import Executable
 from fairlead.ir import Graph
 from fairlead_inductor import InductorOptions
 from fairlead_inductor import backend as inductor
+from fairlead_ipex._fused import OfInductor
 
 __all__ = ["TrainingExecutable"]
 
 
-class TrainingExecutable:
+class TrainingExecutable(OfInductor):
     """A forward or a backward in Inductor's code, and what that says of itself."""
 
     baked: frozenset[int] = frozenset()
@@ -27,16 +27,7 @@ class TrainingExecutable:
         self.takes_parameters: bool = compiled.takes_parameters
         self.steady_strides: bool = compiled.steady_strides
         self.writes: bool = compiled.writes
-        self._run: Executable = compiled
-
-    def dump(self) -> bytes:
-        """What Inductor stores of its code."""
-        return inductor.dump(self._run)
-
-    def readable(self) -> Mapping[str, str]:
-        """Inductor's code, generated anew."""
-        readable: Callable[[], Mapping[str, str]] = self._run.readable  # type: ignore[attr-defined]
-        return readable()
+        self._run = compiled
 
     def __call__(self, inputs: Sequence[Any], /) -> Sequence[Any]:
         return self._run(inputs)
