@@ -194,7 +194,16 @@ def its_cache_forgets_constants():
     return Caching()
 
 
-@backend("lifecycle/what-it-stores-it-loads/*", sole="round-trip")
+def _storing() -> Faulty:
+    def load(self: Faulty, data: bytes, graph: Graph, options: Any, constants: Any, /) -> FaultyExecutable:
+        if data != b"acme" * 100:
+            raise ValueError("damaged")
+        return self.compile(graph, options, constants)
+
+    return _with(dump=lambda self, executable: b"acme" * 100, load=load)
+
+
+@backend("lifecycle/what-it-stores-it-loads/*", like=_storing, sole="round-trip")
 def it_loads_something_else():
     """What it stored computes something else once it is loaded."""
 
@@ -206,7 +215,7 @@ def it_loads_something_else():
     return _with(dump=lambda self, executable: b"acme", load=load)
 
 
-@backend("lifecycle/what-is-damaged-it-does-not-load/*", sole="damaged")
+@backend("lifecycle/what-is-damaged-it-does-not-load/*", like=_storing, sole="damaged")
 def it_loads_what_is_damaged():
     """Whatever bytes it is given, it finds the graph in its memory."""
 

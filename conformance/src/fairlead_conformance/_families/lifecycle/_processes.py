@@ -86,7 +86,7 @@ def what_it_stores_it_loads(subject: Subject, seen: Observation) -> None:
     generator = torch.Generator().manual_seed(subject.seed)
     inputs = [torch.randn(3, 4, generator=generator).to(subject.place) for _ in part.graph.inputs]
     with torch.no_grad():
-        got, wanted = loaded(inputs)[0], run(part.graph, inputs)[0]
+        got, wanted = loaded(list(inputs))[0], run(part.graph, inputs)[0]
     same = torch.allclose(torch.as_tensor(got), wanted)
     asked(same, seen, Status.FAIL_MISMATCH, "round-trip", "what was stored and loaded computes something else")
 
