@@ -1,0 +1,147 @@
+"""A vendor's runtime alone on a Part that Fairlead lowers: with everything bound once, and nobody in between.
+
+Each ``bound_...`` takes what was to be compiled and the inputs of a call, and gives what runs the runtime on these very
+tensors, and the list of its results.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+
+from fairlead._torch_types import TORCH_DTYPES
+from fairlead.backend import Executable
+from fairlead.hooks import CompileJob, hookimpl, plugin_manager
+
+__all__ = ["Bind", "Part", "bound_machine", "bound_program", "bound_request", "bound_session", "seeing"]
+
+Run = Callable[[], Any]
+Bind = Callable[[CompileJob, Sequence[Any]], tuple[Run, list[torch.Tensor]]]
+
+
+@dataclasses.dataclass
+class Part:
+    """What was compiled, with the inputs and results of its last call."""
+
+    job: CompileJob
+    executable: Executable
+    inputs: Sequence[Any] = ()
+    outputs: Sequence[torch.Tensor] = ()
+
+    @property
+    def baked(self) -> frozenset[int]:
+        return self.executable.baked
+
+    @property
+    def fresh_outputs(self) -> bool:
+        return self.executable.fresh_outputs
+
+    def __call__(self, inputs: Sequence[Any], /) -> Sequence[Any]:
+        self.inputs = list(inputs)
+        self.outputs = self.executable(inputs)
+        return self.outputs
+
+    def copied(self) -> list[Any]:
+        """The inputs, in memory of their own."""
+        return [value.clone() if isinstance(value, torch.Tensor) else value for value in self.inputs]
+
+
+class _Spy:
+    def __init__(self, backend: str) -> None:
+        self.parts: list[Part] = []
+        self._backend = backend
+
+    @hookimpl(wrapper=True)
+    def fairlead_compile(self, job: CompileJob) -> Any:
+        executable: Executable = yield
+        if job.backend.name != self._backend:
+            return executable
+        self.parts.append(Part(job, executable))
+        return self.parts[-1]
+
+
+@contextlib.contextmanager
+def seeing(backend: str) -> Iterator[list[Part]]:
+    """Have the list take what is compiled through a backend within, and what is called of it later."""
+    spy = _Spy(backend)
+    plugin_manager().register(spy, "spy")
+    try:
+        yield spy.parts
+    finally:
+        plugin_manager().unregister(name="spy")
+
+
+def _empty_outputs(job: CompileJob) -> list[torch.Tensor]:
+    types = [value.tensor for value in job.graph.output_values()]
+    return [torch.empty([int(d) for d in each.shape], dtype=TORCH_DTYPES[each.dtype]) for each in types]
+
+
+def bound_session(job: CompileJob, inputs: Sequence[Any]) -> tuple[Run, list[torch.Tensor]]:
+    from fairlead_onnxrt import OnnxRuntimeOptions
+    from fairlead_onnxrt._session import as_ort_value, model_file, open_session
+
+    file = model_file(job.graph, job.constants)
+    opened = open_session(job.graph, file, OnnxRuntimeOptions(), job.constants)
+    outputs = _empty_outputs(job)
+    binding = opened.session.io_binding()
+    passed = [name for i, name in enumerate(file.inputs) if i not in job.constants]
+    for name, tensor in zip(passed, inputs, strict=True):
+        if name is not None:
+            binding.bind_ortvalue_input(name, as_ort_value(tensor))
+    for name, tensor in zip(file.outputs, outputs, strict=True):
+        binding.bind_ortvalue_output(name, as_ort_value(tensor))
+    # The weights live as long as what the lambda refers to.
+    return lambda: opened.session.run_with_iobinding(binding), outputs
+
+
+def bound_request(job: CompileJob, inputs: Sequence[Any]) -> tuple[Run, list[torch.Tensor]]:
+    from openvino._pyopenvino import InferRequest
+
+    from fairlead_openvino import OpenVINOOptions
+    from fairlead_openvino._compiled import compile_file, model_file, ov_tensor
+
+    compiled = compile_file(job.graph, model_file(job.graph), OpenVINOOptions(), job.constants)
+    outputs = _empty_outputs(job)
+    request = compiled.model.create_infer_request()
+    passed = [port for i, port in enumerate(compiled.inputs) if i not in job.constants]
+    for port, tensor in zip(passed, inputs, strict=True):
+        if port is not None:
+            request.set_input_tensor(port, ov_tensor(tensor))
+    for port, tensor in zip(compiled.outputs, outputs, strict=True):
+        request.set_output_tensor(port, ov_tensor(tensor))
+    # The public ``infer`` spends forty microseconds on having no inputs; this is what it calls in the end. The weights
+    # live as long as what the lambda refers to.
+    return lambda: InferRequest.infer(request, {}, True, False) if compiled else None, outputs
+
+
+def bound_program(job: CompileJob, inputs: Sequence[Any]) -> tuple[Run, list[torch.Tensor]]:
+    from fairlead_openxla import OpenXLAOptions
+    from fairlead_openxla._executable import XlaExecutable
+    from fairlead_openxla._memory import exported
+    from fairlead_openxla._settings import calling
+
+    with calling():
+        program, arrays = XlaExecutable(job.graph, OpenXLAOptions(), job.constants).bound(inputs)
+    outputs: list[torch.Tensor] = []
+
+    def call() -> None:
+        outputs[:] = [exported(each) for each in program(arrays)]
+
+    return call, outputs
+
+
+def bound_machine(job: CompileJob, inputs: Sequence[Any]) -> tuple[Run, list[torch.Tensor]]:
+    from fairlead_tvm import TVMOptions
+    from fairlead_tvm._executable import TvmExecutable
+
+    main, arguments = TvmExecutable(job.graph, TVMOptions(), job.constants).bound(inputs)
+    outputs: list[torch.Tensor] = []
+
+    def call() -> None:
+        outputs[:] = main(*arguments)
+
+    return call, outputs
