@@ -1,7 +1,7 @@
 """A vendor's runtime alone on a Part that Fairlead lowers: with everything bound once, and nobody in between.
 
 Each ``bound_...`` takes what was to be compiled and the inputs of a call, and gives what runs the runtime on these very
-tensors, and the list of its results.
+tensors, and the list of its results. Both are read and written where they lie: whoever runs it keeps them.
 """
 
 from __future__ import annotations

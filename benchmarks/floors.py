@@ -74,8 +74,10 @@ def main() -> None:
             shown = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()[-1]
             print(model, backend, shown, file=sys.stderr, flush=True)
             floor = msgspec.json.decode(shown, type=Floor | None)
-            found += [floor] if floor is not None else []
-    write_results(options.out, page(found), msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
+            if floor is not None:
+                found.append(floor)
+                data = msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n"
+                write_results(options.out, page(found), data)
 
 
 def measured(name: str, backend: str) -> Floor | None:
@@ -85,14 +87,13 @@ def measured(name: str, backend: str) -> Floor | None:
         fairlead.compile(model.module, backend=backend, benchmark=False)(*model.args, **model.kwargs)
     if not parts:
         return None
-    pairs: list[tuple[Run, Run]] = []
-    for part in parts:
-        inputs = part.copied()
-        alone, _ = ALONE[backend](part.job, inputs)
-        pairs.append((lambda call=part.executable, inputs=inputs: call(list(inputs)), alone))
+    given = [part.copied() for part in parts]
+    alone = [ALONE[backend](part.job, inputs) for part, inputs in zip(parts, given, strict=True)]
+    ours = [lambda call=part.executable, x=x: call(list(x)) for part, x in zip(parts, given, strict=True)]
+    pairs: list[tuple[Run, Run]] = [(run, runtime) for run, (runtime, _) in zip(ours, alone, strict=True)]
     with torch.no_grad():
         turns = [[sum(map(seconds, runs)) for runs in zip(*pairs, strict=True)] for _ in range(TURNS)]
-    medians = map(statistics.median, (*zip(*turns, strict=True), [ours - alone for ours, alone in turns]))
+    medians = map(statistics.median, (*zip(*turns, strict=True), [first - second for first, second in turns]))
     return Floor(name, backend, len(parts), *medians)
 
 
