@@ -1,7 +1,9 @@
 """A vendor's runtime alone on a Part that Fairlead lowers: with everything bound once, and nobody in between.
 
-Each ``bound_...`` takes what was to be compiled and the inputs of a call, and gives what runs the runtime on these very
-tensors, and the list of its results. Both are read and written where they lie: whoever runs it keeps them.
+Each ``bound_...`` takes what was compiled and the inputs of a call, and gives what runs the runtime's program on these
+very tensors, and the list of its results. Whoever runs it keeps all of them: they are read and written where they lie.
+It is the program of our executable itself, since two that were compiled alike differ by some percent, by where their
+memory lies.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from fairlead.hooks import CompileJob, hookimpl, plugin_manager
 __all__ = ["Bind", "Part", "bound_machine", "bound_program", "bound_request", "bound_session", "seeing"]
 
 Run = Callable[[], Any]
-Bind = Callable[[CompileJob, Sequence[Any]], tuple[Run, list[torch.Tensor]]]
+Bind = Callable[["Part", Sequence[Any]], tuple[Run, list[torch.Tensor]]]
 
 
 @dataclasses.dataclass
@@ -80,52 +82,48 @@ def _empty_outputs(job: CompileJob) -> list[torch.Tensor]:
     return [torch.empty([int(d) for d in each.shape], dtype=TORCH_DTYPES[each.dtype]) for each in types]
 
 
-def bound_session(job: CompileJob, inputs: Sequence[Any]) -> tuple[Run, list[torch.Tensor]]:
-    from fairlead_onnxrt import OnnxRuntimeOptions
-    from fairlead_onnxrt._session import as_ort_value, model_file, open_session
+def bound_session(part: Part, inputs: Sequence[Any]) -> tuple[Run, list[torch.Tensor]]:
+    from fairlead_onnxrt._session import as_ort_value
 
-    file = model_file(job.graph, job.constants)
-    opened = open_session(job.graph, file, OnnxRuntimeOptions(), job.constants)
-    outputs = _empty_outputs(job)
-    binding = opened.session.io_binding()
-    passed = [name for i, name in enumerate(file.inputs) if i not in job.constants]
+    executable: Any = part.executable
+    session, file = executable._runs._session.session, executable.file
+    outputs = _empty_outputs(part.job)
+    binding = session.io_binding()
+    passed = [name for i, name in enumerate(file.inputs) if i not in part.baked]
     for name, tensor in zip(passed, inputs, strict=True):
         if name is not None:
             binding.bind_ortvalue_input(name, as_ort_value(tensor))
     for name, tensor in zip(file.outputs, outputs, strict=True):
         binding.bind_ortvalue_output(name, as_ort_value(tensor))
-    # The weights live as long as what the lambda refers to.
-    return lambda: opened.session.run_with_iobinding(binding), outputs
+    return lambda: session.run_with_iobinding(binding), outputs
 
 
-def bound_request(job: CompileJob, inputs: Sequence[Any]) -> tuple[Run, list[torch.Tensor]]:
+def bound_request(part: Part, inputs: Sequence[Any]) -> tuple[Run, list[torch.Tensor]]:
     from openvino._pyopenvino import InferRequest
 
-    from fairlead_openvino import OpenVINOOptions
-    from fairlead_openvino._compiled import compile_file, model_file, ov_tensor
+    from fairlead_openvino._compiled import ov_tensor
 
-    compiled = compile_file(job.graph, model_file(job.graph), OpenVINOOptions(), job.constants)
-    outputs = _empty_outputs(job)
+    executable: Any = part.executable
+    compiled = executable._runs._compiled
+    outputs = _empty_outputs(part.job)
     request = compiled.model.create_infer_request()
-    passed = [port for i, port in enumerate(compiled.inputs) if i not in job.constants]
+    passed = [port for i, port in enumerate(compiled.inputs) if i not in part.baked]
     for port, tensor in zip(passed, inputs, strict=True):
         if port is not None:
             request.set_input_tensor(port, ov_tensor(tensor))
     for port, tensor in zip(compiled.outputs, outputs, strict=True):
         request.set_output_tensor(port, ov_tensor(tensor))
-    # The public ``infer`` spends forty microseconds on having no inputs; this is what it calls in the end. The weights
-    # live as long as what the lambda refers to.
-    return lambda: InferRequest.infer(request, {}, True, False) if compiled else None, outputs
+    # The public ``infer`` spends forty microseconds on having no inputs; this is what it calls in the end.
+    return lambda: InferRequest.infer(request, {}, True, False), outputs
 
 
-def bound_program(job: CompileJob, inputs: Sequence[Any]) -> tuple[Run, list[torch.Tensor]]:
-    from fairlead_openxla import OpenXLAOptions
-    from fairlead_openxla._executable import XlaExecutable
+def bound_program(part: Part, inputs: Sequence[Any]) -> tuple[Run, list[torch.Tensor]]:
     from fairlead_openxla._memory import exported
     from fairlead_openxla._settings import calling
 
+    executable: Any = part.executable
     with calling():
-        program, arrays = XlaExecutable(job.graph, OpenXLAOptions(), job.constants).bound(inputs)
+        program, arrays = executable.bound(inputs)
     outputs: list[torch.Tensor] = []
 
     def call() -> None:
@@ -134,11 +132,9 @@ def bound_program(job: CompileJob, inputs: Sequence[Any]) -> tuple[Run, list[tor
     return call, outputs
 
 
-def bound_machine(job: CompileJob, inputs: Sequence[Any]) -> tuple[Run, list[torch.Tensor]]:
-    from fairlead_tvm import TVMOptions
-    from fairlead_tvm._executable import TvmExecutable
-
-    main, arguments = TvmExecutable(job.graph, TVMOptions(), job.constants).bound(inputs)
+def bound_machine(part: Part, inputs: Sequence[Any]) -> tuple[Run, list[torch.Tensor]]:
+    executable: Any = part.executable
+    main, arguments = executable.bound(inputs)
     outputs: list[torch.Tensor] = []
 
     def call() -> None:

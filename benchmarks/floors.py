@@ -88,7 +88,7 @@ def measured(name: str, backend: str) -> Floor | None:
     if not parts:
         return None
     given = [part.copied() for part in parts]
-    alone = [ALONE[backend](part.job, inputs) for part, inputs in zip(parts, given, strict=True)]
+    alone = [ALONE[backend](part, inputs) for part, inputs in zip(parts, given, strict=True)]
     ours = [lambda call=part.executable, x=x: call(list(x)) for part, x in zip(parts, given, strict=True)]
     pairs: list[tuple[Run, Run]] = [(run, runtime) for run, (runtime, _) in zip(ours, alone, strict=True)]
     with torch.no_grad():

@@ -186,8 +186,9 @@ class _Bare:
 
     def __init__(self, model: Model, backend: str, bind: Bind) -> None:
         with seeing(backend) as parts, torch.no_grad():
-            result = tensors_of(fairlead.compile(model.module, backend=backend)(*model.args, **model.kwargs))
-        # What was compiled would keep a second copy of the packed weights, and take part of the caches.
+            result = tensors_of(
+                fairlead.compile(model.module, backend=backend, benchmark=False)(*model.args, **model.kwargs)
+            )
         torch._dynamo.reset()
         if len(parts) != 1:
             raise RuntimeError(f"the model has {len(parts)} Parts; a runtime alone runs one")
@@ -196,7 +197,7 @@ class _Bare:
         self._outputs = {name: self._place(tensor, part.outputs) for name, tensor in result.items()}
         self._shapes = {name: tensor.shape for name, tensor in result.items()}
         self._bound = part.copied()
-        self._run, self._results = bind(part.job, self._bound)
+        self._run, self._results = bind(part, self._bound)
         if backend != "tvm":  # whose threads are torch's; those that copy would spin after it, on a runtime's own cores
             torch.set_num_threads(1)
 

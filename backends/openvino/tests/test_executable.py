@@ -62,6 +62,21 @@ def test_an_lstm_turns_its_input_for_nobody_else() -> None:
     torch.testing.assert_close(tuple(found), run(b.graph(), given))
 
 
+@pytest.mark.parametrize("columns", [256, "n"])
+def test_an_input_is_read_where_it_lies_at_this_call(columns: int | str) -> None:
+    """It is larger than what is copied. What lies where another lay may be of other numbers, or of another size."""
+    b = Builder("g")
+    b.output(b.op("aten.relu.default", b.input(f"f32[64, {columns}]")))
+    executable = backend.compile(b.graph(), backend.options_type(), {})
+    memory = torch.randn(64 * 256)
+    here, elsewhere = memory.view(64, 256), torch.randn(64, 256)
+    for x in (here, elsewhere, here, elsewhere.t().reshape(64, 256), here.neg_(), elsewhere):
+        torch.testing.assert_close(executable([x])[0], x.relu())
+    if columns == "n":
+        for x in (memory[: 64 * 100].view(64, 100), here):
+            torch.testing.assert_close(executable([x])[0], x.relu())
+
+
 def test_importing_the_backend_loads_neither_the_sdk_nor_torch() -> None:
     code = "import fairlead_openvino, sys; print({'torch', 'openvino', 'onnx_ir', 'numpy'} & set(sys.modules))"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -167,7 +167,10 @@ def _line(step: openvino.Node) -> str:
 
 
 class _Request:
-    """One infer request: small tensors are copied through buffers of its own, others are used where they lie."""
+    """One infer request: small tensors are copied through buffers of its own, others are used where they lie.
+
+    What lies where it lay is not handed over again, which takes a tenth of a millisecond once a model has run.
+    """
 
     def __init__(self, request: Any, signature: _Signature) -> None:
         self._request = request
@@ -176,6 +179,7 @@ class _Request:
         # By kind, since on a tiny graph a call is as long as deciding anew what each port needs.
         self._copied = tuple((p.place, b) for p, b in inputs if b is not None and not p.is_number)
         self._checked = tuple((p, b) for p, b in inputs if b is None or p.is_number)
+        self._addresses = [-1] * len(self._checked)
         self._outputs = tuple((p, self._buffer(p, request.set_output_tensor)) for p in signature.outputs)
         self._placed = any(buffer is None for _, buffer in self._outputs)
         self._buffers = tuple(buffer for _, buffer in self._outputs if buffer is not None)
@@ -205,14 +209,17 @@ class _Request:
     def _put(self, inputs: Sequence[Any]) -> Sequence[torch.Tensor]:
         """Hand over what is not merely copied; the tensors that are used where they lie."""
         held = []
-        for port, buffer in self._checked:
+        for at, (port, buffer) in enumerate(self._checked):
             given = inputs[port.place]
             if buffer is not None:
                 buffer.fill_(given)
                 continue
             given = given.contiguous()
             held.append(given)
-            self._request.set_input_tensor(port.port, ov_tensor(given))
+            address = given.data_ptr()
+            if port.shape is None or address != self._addresses[at]:
+                self._request.set_input_tensor(port.port, ov_tensor(given))
+                self._addresses[at] = address
         return held
 
     def _place(self, port: _Port, env: Mapping[str, int]) -> torch.Tensor:
