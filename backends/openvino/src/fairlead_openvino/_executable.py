@@ -169,7 +169,7 @@ def _line(step: openvino.Node) -> str:
 class _Request:
     """One infer request: small tensors are copied through buffers of its own, others are used where they lie.
 
-    What lies where it lay is not handed over again, which takes a tenth of a millisecond once a model has run.
+    What lies where it lay is not handed over again, which is slow once a model has filled the caches.
     """
 
     def __init__(self, request: Any, signature: _Signature) -> None:
