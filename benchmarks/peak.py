@@ -2,8 +2,6 @@
 
     python benchmarks/peak.py [--beside docs/results/complete-cpu] [--models bert vit-b] [--out PATH]
 
-Beside a table of training it counts a step: forward and backward.
-
 The highest speed is that of the best of torch's products of square matrices on this machine, which is to be the one of
 the table beside it. A model's operations are counted as written, two for a product that is added; all else that it
 computes is taken to cost nothing. Convolutions by Winograd's tiles need fewer, so a model of these can be under it. An
@@ -27,7 +25,6 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from fairlead._compare import Comparison
 from fairlead._compare._machine import describe
-from fairlead._compare._step import loss_of
 from fairlead._models._load import load
 
 ROOT = Path(__file__).parents[1]
@@ -47,11 +44,10 @@ def main() -> None:
         raise SystemExit(f"{options.beside} was measured on another machine: {table.machine.processor}")
     speed = max(map(speed_of, SIZES))
     rows = {c.model: times(c) for c in table.comparisons if not options.models or c.model in options.models}
-    training = table.settings.training
-    least = {model: 1e3 * operations(model, training=training) / speed for model in rows}
+    least = {model: 1e3 * operations(model) / speed for model in rows}
     rows = {model: ms for model, ms in rows.items() if least[model] > ms[EAGER] / 100}  # else not counted
     data = msgspec.json.format(msgspec.json.encode({"speed": speed, "least": least, "milliseconds": rows}), indent=1)
-    write_results(options.out, page(speed, least, rows, options.beside, training=training), data + b"\n")
+    write_results(options.out, page(speed, least, rows, options.beside), data + b"\n")
 
 
 def speed_of(size: int) -> float:
@@ -66,13 +62,11 @@ def seconds(call: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def operations(name: str, *, training: bool) -> float:
-    """Of the products, convolutions and attention of one call, or of a step: forward and backward."""
-    model = load(name, training=training)
-    with torch.set_grad_enabled(training), FlopCounterMode(display=False) as counted:
-        result = model.module(*model.args, **model.kwargs)
-        if training:
-            loss_of(result).backward()
+def operations(name: str) -> float:
+    """Of the products, convolutions and attention of one call."""
+    model = load(name, training=False)
+    with torch.no_grad(), FlopCounterMode(display=False) as counted:
+        model.module(*model.args, **model.kwargs)
     return counted.get_total_flops()
 
 
@@ -81,9 +75,7 @@ def times(comparison: Comparison) -> dict[str, float]:
     return {row.key: 1e3 * row.times.median for row in comparison.rows if row.times is not None}
 
 
-def page(
-    speed: float, least: Mapping[str, float], rows: Mapping[str, Mapping[str, float]], beside: Path, *, training: bool
-) -> str:
+def page(speed: float, least: Mapping[str, float], rows: Mapping[str, Mapping[str, float]], beside: Path) -> str:
     gains = "over eager | over Inductor"
     lines = [
         f"| model | eager ms | Inductor ms | quickest ms | {gains} | least ms | {gains} |",
@@ -106,11 +98,10 @@ def page(
     machine = describe()
     on = f"{machine.processor}, {machine.cores} cores, torch {torch.__version__}, {torch.get_num_threads()} threads"
     command = " ".join(("python benchmarks/peak.py", *sys.argv[1:]))
-    what = ("a step", " in training", "") if training else ("a call", "", ", Inductor with freezing, and SDKs alone")
     return (
-        f"# The most that float32 can gain{what[1]}\n\n`{command}`. {on}; milliseconds {what[0]} of "
-        f"[{beside.name}]({beside.name}.md).\n\nThe quickest is so of all rows of that table: backends{what[2]}, "
-        "whichever is best at a model. The best product of square matrices runs at "
+        f"# The most that float32 can gain\n\n`{command}`. {on}; milliseconds a call of "
+        f"[{beside.name}]({beside.name}.md).\n\nThe quickest is so of all rows of that table: backends, Inductor with "
+        "freezing, and SDKs alone, whichever is best at a model. The best product of square matrices runs at "
         f"{speed / 1e9:.0f} GFLOP/s. The least time of a model is that of its products, convolutions and attention at "
         "this speed, all else at no cost; an LSTM's are not counted, which is left out. Beside both is how much "
         "quicker than eager and Inductor that is.\n\n" + "\n".join(lines) + "\n"
