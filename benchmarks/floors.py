@@ -119,7 +119,8 @@ def page(found: Sequence[Floor]) -> str:
         "Milliseconds of float32 inference: our executables, which take the tensors that a program passes and give new "
         "results; and the vendor's runtime alone on the same graph, its own call with everything bound once. Medians "
         f"of {TURNS} turns in which both were called. Longer by more than {SHARE:.0%} and {SECONDS * 1e6:.0f} "
-        f"microseconds is bold: **{sum(not f.is_near for f in found)} of {len(found)}**.\n",
+        f"microseconds is bold: **{sum(not f.is_near for f in found)} of {len(found)}**. A dash is a model "
+        "that a backend leaves to others.\n",
         "| model | " + " | ".join(f"{b} | alone | longer" for b in backends) + " |",
         "| --- |" + " ---: |" * 3 * len(backends),
     ]
