@@ -28,6 +28,7 @@ NAMES = (
     "compare-cpu-bf16-xeon",
     "compare-cpu-dynamic",
     "compare-cpu-dynamic-tvm",
+    "compare-cpu-dynamic-xeon",
     "train-cpu",
 )
 """Inference first, in float32 by two threads; what was measured again, after what it was measured again of."""
