@@ -1,9 +1,9 @@
 """A vendor's runtime alone on a Part that Fairlead lowers: with everything bound once, and nobody in between.
 
 Each ``bound_...`` takes what was compiled and the inputs of a call, and gives what runs the runtime's program on these
-very tensors, and the list of its results. Whoever runs it keeps all of them: they are read and written where they lie.
-It is the program of our executable itself, since two that were compiled alike differ by some percent, by where their
-memory lies.
+very tensors, and the list of its results. Whoever runs it keeps the Part, which has the weights, and all of the
+tensors: they are read and written where they lie. It is the program of our executable itself: two that are compiled
+alike need not be as fast.
 """
 
 from __future__ import annotations
@@ -77,24 +77,34 @@ def seeing(backend: str) -> Iterator[list[Part]]:
         plugin_manager().unregister(name="spy")
 
 
-def _empty_outputs(job: CompileJob) -> list[torch.Tensor]:
-    types = [value.tensor for value in job.graph.output_values()]
-    return [torch.empty([int(d) for d in each.shape], dtype=TORCH_DTYPES[each.dtype]) for each in types]
+def _bind(
+    part: Part, program: Any, inputs: Sequence[Any], take: Callable[..., object], give: Callable[..., object]
+) -> list[torch.Tensor]:
+    """Have ``take`` bind each input that the program has, and ``give`` each result; what these are written to."""
+    ports = (port for i, port in enumerate(program.inputs) if i not in part.baked)
+    for port, tensor in zip(ports, inputs, strict=True):
+        if port is not None:
+            take(port, tensor)
+    types = [value.tensor for value in part.job.graph.output_values()]
+    outputs = [torch.empty([int(d) for d in each.shape], dtype=TORCH_DTYPES[each.dtype]) for each in types]
+    for port, tensor in zip(program.outputs, outputs, strict=True):
+        give(port, tensor)
+    return outputs
 
 
 def bound_session(part: Part, inputs: Sequence[Any]) -> tuple[Run, list[torch.Tensor]]:
     from fairlead_onnxrt._session import as_ort_value
 
     executable: Any = part.executable
-    session, file = executable._runs._session.session, executable.file
-    outputs = _empty_outputs(part.job)
+    session = executable._runs._session.session
     binding = session.io_binding()
-    passed = [name for i, name in enumerate(file.inputs) if i not in part.baked]
-    for name, tensor in zip(passed, inputs, strict=True):
-        if name is not None:
-            binding.bind_ortvalue_input(name, as_ort_value(tensor))
-    for name, tensor in zip(file.outputs, outputs, strict=True):
-        binding.bind_ortvalue_output(name, as_ort_value(tensor))
+    outputs = _bind(
+        part,
+        executable.file,
+        inputs,
+        lambda name, tensor: binding.bind_ortvalue_input(name, as_ort_value(tensor)),
+        lambda name, tensor: binding.bind_ortvalue_output(name, as_ort_value(tensor)),
+    )
     return lambda: session.run_with_iobinding(binding), outputs
 
 
@@ -105,14 +115,14 @@ def bound_request(part: Part, inputs: Sequence[Any]) -> tuple[Run, list[torch.Te
 
     executable: Any = part.executable
     compiled = executable._runs._compiled
-    outputs = _empty_outputs(part.job)
     request = compiled.model.create_infer_request()
-    passed = [port for i, port in enumerate(compiled.inputs) if i not in part.baked]
-    for port, tensor in zip(passed, inputs, strict=True):
-        if port is not None:
-            request.set_input_tensor(port, ov_tensor(tensor))
-    for port, tensor in zip(compiled.outputs, outputs, strict=True):
-        request.set_output_tensor(port, ov_tensor(tensor))
+    outputs = _bind(
+        part,
+        compiled,
+        inputs,
+        lambda port, tensor: request.set_input_tensor(port, ov_tensor(tensor)),
+        lambda port, tensor: request.set_output_tensor(port, ov_tensor(tensor)),
+    )
     # The public ``infer`` spends forty microseconds on having no inputs; this is what it calls in the end.
     return lambda: InferRequest.infer(request, {}, True, False), outputs
 

@@ -22,7 +22,7 @@ import msgspec
 import nets
 import torch
 from alone import Bind, bound_machine, bound_program, bound_request, bound_session, seeing
-from tables import write_results
+from tables import versions_of, write_results
 
 import fairlead
 from fairlead._compare._machine import describe
@@ -88,11 +88,11 @@ def measured(name: str, backend: str) -> Floor | None:
     if not parts:
         return None
     given = [part.copied() for part in parts]
-    alone = [ALONE[backend](part, inputs) for part, inputs in zip(parts, given, strict=True)]
-    ours = [lambda call=part.executable, x=x: call(list(x)) for part, x in zip(parts, given, strict=True)]
-    pairs: list[tuple[Run, Run]] = [(run, runtime) for run, (runtime, _) in zip(ours, alone, strict=True)]
+    bound = [ALONE[backend](part, inputs) for part, inputs in zip(parts, given, strict=True)]
+    alone = [run for run, _ in bound]
+    ours: list[Run] = [lambda call=part.executable, x=x: call(list(x)) for part, x in zip(parts, given, strict=True)]
     with torch.no_grad():
-        turns = [[sum(map(seconds, runs)) for runs in zip(*pairs, strict=True)] for _ in range(TURNS)]
+        turns = [(sum(map(seconds, ours)), sum(map(seconds, alone))) for _ in range(TURNS)]
     medians = map(statistics.median, (*zip(*turns, strict=True), [first - second for first, second in turns]))
     return Floor(name, backend, len(parts), *medians)
 
@@ -111,11 +111,11 @@ def seconds(run: Run) -> float:
 def page(found: Sequence[Floor]) -> str:
     backends = list(dict.fromkeys(floor.backend for floor in found))
     machine = describe()
-    versions = ", ".join(f"{name} {version}" for name, version in machine.versions.items() if "fairlead-" not in name)
+    command = " ".join(("python benchmarks/floors.py", *sys.argv[1:]))
     lines = [
         "# Executables beside the runtime alone\n",
-        f"`python benchmarks/floors.py`. {machine.processor}, {machine.cores} cores, {torch.get_num_threads()} "
-        f"threads; {versions}.\n",
+        f"`{command}`. {machine.processor}, {machine.cores} cores, {torch.get_num_threads()} threads; "
+        f"{versions_of(machine)}.\n",
         "Milliseconds of float32 inference: our executables, which take the tensors that a program passes and give new "
         "results; and the vendor's runtime alone on the same graph, its own call with everything bound once. Medians "
         f"of {TURNS} turns in which both were called. Longer by more than {SHARE:.0%} and {SECONDS * 1e6:.0f} "

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from fairlead._compare import Comparison, Kind, Report, Row, Status
+from fairlead._compare._data import Machine
 
-__all__ = ["EAGER", "INDUCTOR", "keys_of", "markdown", "speed_over", "write_results"]
+__all__ = ["EAGER", "INDUCTOR", "keys_of", "markdown", "speed_over", "versions_of", "write_results"]
 
 FOLDERS = (sysconfig.get_path("purelib"), sysconfig.get_path("stdlib"), str(Path(__file__).parents[1]))
 """Where this machine keeps what is measured; a result does not depend on it."""
@@ -38,9 +39,13 @@ def markdown(report: Report, stages: Stages, command: str) -> str:
     return "\n\n".join(section for section in sections if section) + "\n"
 
 
+def versions_of(machine: Machine) -> str:
+    """What was measured, by name and version, without the wheels of each backend."""
+    return ", ".join(f"{name} {version}" for name, version in machine.versions.items() if "fairlead-" not in name)
+
+
 def _head(report: Report, command: str) -> str:
     machine = report.machine
-    versions = ", ".join(f"{name} {version}" for name, version in machine.versions.items() if "fairlead-" not in name)
     mode = "training step (forward, loss, backward)" if report.settings.training else "inference"
     threads = report.settings.threads or "torch's choice of"
     if report.settings.dtype is not None:
@@ -50,7 +55,7 @@ def _head(report: Report, command: str) -> str:
     return (
         f"# Backends on a CPU: {mode}\n\n"
         f"`{command}`, {report.date}. {machine.processor}, {machine.cores} cores, {machine.memory / 1024:.0f} GiB; "
-        f"{threads} threads; {versions}.\n\n"
+        f"{threads} threads; {versions_of(machine)}.\n\n"
         "Architectures are real, weights random, depth reduced (`fairlead compare --list`). Every row was verified "
         "against float64 first; those that were not right are listed at the end. A ratio is the median of the "
         f"ratios of {report.settings.turns} turns that all rows took round and round; it is to be trusted, "

@@ -193,6 +193,7 @@ class _Bare:
         if len(parts) != 1:
             raise RuntimeError(f"the model has {len(parts)} Parts; a runtime alone runs one")
         (part,) = parts
+        self._part = part  # whose weights the runtime reads
         self._inputs = {name: self._place(tensor, part.inputs) for name, tensor in model.tensors.items()}
         self._outputs = {name: self._place(tensor, part.outputs) for name, tensor in result.items()}
         self._shapes = {name: tensor.shape for name, tensor in result.items()}
