@@ -20,6 +20,7 @@ from fairlead._compare import Report
 FOLDER = Path(__file__).parents[1] / "docs/results"
 NAMES = (
     "complete-cpu",
+    "complete-cpu-epyc",
     "compare-cpu-all",
     "compare-cpu-tvm",
     "compare-cpu-one-thread-xeon",

@@ -10,7 +10,7 @@ from pathlib import Path
 from fairlead._compare import Comparison, Kind, Report, Row, Status
 from fairlead._compare._data import Machine
 
-__all__ = ["EAGER", "INDUCTOR", "keys_of", "markdown", "speed_over", "versions_of", "write_results"]
+__all__ = ["EAGER", "FREEZING", "INDUCTOR", "keys_of", "markdown", "speed_over", "versions_of", "write_results"]
 
 FOLDERS = (sysconfig.get_path("purelib"), sysconfig.get_path("stdlib"), str(Path(__file__).parents[1]))
 """Where this machine keeps what is measured; a result does not depend on it."""

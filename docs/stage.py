@@ -43,7 +43,10 @@ CHAPTERS = {
     "In service": ["production", "accuracy", "memory", "distributed"],
     "When something is wrong": ["errors", "bisect", "tools"],
     "Build a backend": ["architecture", "backends", "conformance", "ir", "ops/index", "interpreters", "glossary"],
-    "Measured": ["results/compare-cpu", "The same on a Xeon <results/compare-cpu-xeon>", "results/*"],
+    "Measured": [
+        *("measurements", "results/summary-cpu", "results/compare-cpu"),
+        *("The same on a Xeon <results/compare-cpu-xeon>", "results/*"),
+    ],
     "Wheels": ["wheels/*"],
     "Project": ["stability", "contributing", "changelog", "decisions/index"],
 }

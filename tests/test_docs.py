@@ -116,6 +116,11 @@ def test_every_page_is_reachable_from_the_readme() -> None:
     assert pages - reached == set()
 
 
+def test_readmes_say_how_fast_the_tables_say_a_backend_is(run: Run) -> None:
+    result = run(str(REPOSITORY / "benchmarks/readmes.py"), "--check")
+    assert result.returncode == 0, result.stderr
+
+
 def _write_listings() -> None:
     for page in PAGES:
         text = page.read_text("utf-8")
