@@ -233,6 +233,27 @@ def test_lines_of_one_channel_come_as_a_group_norm_takes_them() -> None:
     check(run, b.graph(), numbers, 2e-6)
 
 
+def test_lines_of_unknown_length_are_packed_as_others_are(capfd: pytest.CaptureFixture[str]) -> None:
+    """oneDNN says what it runs: nothing is packed in a call."""
+    verbose = torch.backends.mkldnn.verbose
+    weight = torch.randn(384, 384, 3)
+    executed = []
+    for length in ("s0", "400"):
+        b = Builder()
+        x, w = b.input(f"f32[1, 384, {length}]"), *weights(b, "f32[384, 384, 3]")
+        b.output(b.op("aten.convolution.default", x, w, None, (2,), (1,), (1,), False, (0,), 1))
+        run = compiled(b.graph(), {1: weight})
+        numbers = torch.randn(1, 384, 400)
+        check(run, b.graph(), [numbers, weight], 2e-6)
+        capfd.readouterr()
+        with verbose(torch.backends.mkldnn.VERBOSE_ON):  # type: ignore[no-untyped-call]
+            run([numbers])
+        said = capfd.readouterr().out.splitlines()
+        executed.append([line.split(",exec,")[1].split(",")[1] for line in said if ",exec," in line])
+    assert "convolution" in executed[1]
+    assert executed[0] == executed[1]
+
+
 @pytest.mark.parametrize("products", ["mkl", "onednn"])
 def test_operands_of_a_linear_layer_may_lie_anyhow(products: str) -> None:
     b = Builder()

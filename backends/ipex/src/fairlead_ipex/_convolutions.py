@@ -27,6 +27,10 @@ norm that is no op of its own any more."""
 IMAGE = 4
 """The dimensions of a batch of images."""
 
+_MANY_WINDOWS = 64
+"""So many windows a line is taken to have whose length is known only at the call. Told nothing, oneDNN packs for images
+of as many rows as columns, and packs anew at each call for what has one row."""
+
 
 class Convolution(NamedTuple):
     """What a node makes of its first argument; ``channels`` is the dimension of the result's in its weight.
@@ -133,6 +137,7 @@ def _pack(draft: Draft, node: fx.Node, found: Convolution, chain: Chain) -> None
         x = in_dtype(draft, x, given, computed)
         size = list(type_.shape) if type_.is_static else None
         if found.is_of_lines:
+            size = size or _typical(found)
             rows = call(torch.ops.aten.unsqueeze.default, (call(_row_major, (x,)), 2))
             made = call(torch.ops.aten.squeeze.dim, (_call(draft, rows, _of_images(found), size, chain), 2))
             if found.weight.shape[1] * found.groups == 1:  # such images lie both ways, and the result channels last
@@ -145,6 +150,12 @@ def _pack(draft: Draft, node: fx.Node, found: Convolution, chain: Chain) -> None
         made = in_dtype(draft, made, computed, given)
     made.meta["value"] = chain.last.meta["value"]
     chain.last.replace_all_uses_with(made)
+
+
+def _typical(found: Convolution) -> list[int]:
+    """The size of a line that is long enough to be packed for as others are."""
+    (stride,), (_, channels, kernel) = found.stride, found.weight.shape
+    return [1, channels * found.groups, _MANY_WINDOWS * kernel * stride]
 
 
 def _of_images(found: Convolution) -> Convolution:
