@@ -1,0 +1,124 @@
+"""What a call loses to memory that the C library gives back after it: ``docs/results/faults.md``.
+
+    python benchmarks/faults.py [--models nets:lstm nets:swin] [--backends eager ipex] [--out docs/results/faults]
+
+Each row is two processes, as they are and with `KEPT` in the environment, which are called in turns. A page fault is
+memory that a call asks the system for anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+import torch
+from tables import write_results
+
+import fairlead
+from fairlead._compare._machine import describe
+from fairlead._models._load import load
+
+MODELS = ("nets:lstm", "nets:swin", "nets:unet")
+BACKENDS = ("eager", "inductor", "ipex", "openxla", "onnxrt", "openvino", "tvm")
+KEPT = {"MALLOC_TRIM_THRESHOLD_": str(2**30), "MALLOC_MMAP_THRESHOLD_": str(2**25)}
+"""glibc keeps up to so many bytes that are free, and maps what is larger than so many by itself."""
+
+WARM, TURNS, CALLS = 5, 9, 6
+
+
+class Turn(msgspec.Struct, frozen=True):
+    """The median of a turn's calls."""
+
+    milliseconds: float
+    faults: float
+
+
+class Row(msgspec.Struct, frozen=True):
+    """Of two processes, in the same turns."""
+
+    model: str
+    backend: str
+    given_back: tuple[Turn, ...]
+    kept: tuple[Turn, ...]
+
+    def cells(self) -> list[str]:
+        faults = (statistics.median(t.faults for t in turns) for turns in (self.given_back, self.kept))
+        times = (statistics.median(t.milliseconds for t in turns) for turns in (self.given_back, self.kept))
+        gain = statistics.median(
+            a.milliseconds / b.milliseconds for a, b in zip(self.given_back, self.kept, strict=True)
+        )
+        return [self.model, self.backend, *(f"{n:.0f}" for n in faults), *(f"{ms:.1f}" for ms in times), f"{gain:.2f}"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", nargs="+", default=MODELS)
+    parser.add_argument("--backends", nargs="+", default=BACKENDS)
+    parser.add_argument("--out", type=Path, default=Path(__file__).parents[1] / "docs/results/faults")
+    parser.add_argument("--row", nargs=2, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.row:
+        serve(*options.row)
+        return
+    rows = [measure(model, backend) for model in options.models for backend in options.backends]
+    write_results(options.out, page(rows), msgspec.json.format(msgspec.json.encode(rows), indent=1) + b"\n")
+
+
+def measure(model: str, backend: str) -> Row:
+    print(f"{model}: {backend}", file=sys.stderr, flush=True)
+    command = [sys.executable, __file__, "--row", model, backend]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    processes = [subprocess.Popen(command, env={**os.environ, **env}, **pipes) for env in ({}, KEPT)]
+    turns: tuple[list[Turn], list[Turn]] = ([], [])
+    for _ in range(TURNS):
+        for process, found in zip(processes, turns, strict=True):
+            process.stdin.write(b"\n")
+            process.stdin.flush()
+            found.append(msgspec.json.decode(process.stdout.readline(), type=Turn))
+    for process in processes:
+        process.communicate()
+    return Row(model, backend, *map(tuple, turns))
+
+
+def serve(name: str, backend: str) -> None:
+    """Answer each line on standard input with a turn."""
+    model = load(name, training=False)
+    module = model.module if backend == "eager" else fairlead.compile(model.module, backend=backend, benchmark=False)
+    with torch.no_grad():
+        for _ in range(WARM):
+            module(*model.args, **model.kwargs)
+        for _ in sys.stdin:
+            calls = []
+            for _ in range(CALLS):
+                before, start = resource.getrusage(resource.RUSAGE_SELF).ru_minflt, time.perf_counter()
+                module(*model.args, **model.kwargs)
+                seconds = time.perf_counter() - start
+                calls.append((1e3 * seconds, resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before))
+            print(msgspec.json.encode(Turn(*map(statistics.median, zip(*calls, strict=True)))).decode(), flush=True)
+
+
+def page(rows: list[Row]) -> str:
+    head = "| model | backend | faults a call | kept | ms a call | kept | times as fast |"
+    lines = [head, "| --- | --- |" + " ---: |" * 5, *("| " + " | ".join(row.cells()) + " |" for row in rows)]
+    machine = describe()
+    command = " ".join(("python benchmarks/faults.py", *sys.argv[1:]))
+    return (
+        f"# Memory that is asked for at each call\n\n`{command}`. {machine.processor}, {machine.cores} cores, torch "
+        f"{torch.__version__}, {torch.get_num_threads()} threads.\n\nThe C library gives memory back to the system "
+        "after a call and asks for it again in the next: each page of 4 KiB is a fault, in which the system clears it. "
+        "Whether it does so depends on what else lies in the heap, so a process that compiles differs from one that "
+        f"does not. *Kept* is with `{' '.join(f'{k}={v}' for k, v in KEPT.items())}` in the environment "
+        "([what that is](../memory.md#what-is-given-back-at-each-call)). Two processes a row, called in turns; medians "
+        "of turns, and of their ratios.\n\n" + "\n".join(lines) + "\n"
+    )
+
+
+if __name__ == "__main__":
+    main()
