@@ -139,7 +139,8 @@ def test_weights_that_overflow_by_themselves_are_left_to_torch(number: float) ->
     y = net.convolved(net.b.op("aten.relu.default", net.convolved(y, 16, 16, 3, 3)), 8, 16, 1, 1)
     run, graph = net.compiled(y)
     (expected,) = interpret.run(graph, net.inputs(x := torch.randn(IMAGES)))
-    torch.testing.assert_close(run([x])[0], expected, rtol=1e-4, atol=1e-5, equal_nan=True)
+    largest = max(1.0, float(expected[expected.isfinite()].abs().max()))
+    torch.testing.assert_close(run([x])[0], expected, rtol=1e-4, atol=2e-6 * largest, equal_nan=True)
 
 
 def geometry(kind: str) -> tuple[IpexExecutable, Graph, Net]:
@@ -280,7 +281,8 @@ def test_a_child_that_was_forked_computes_with_one_thread() -> None:
 
 
 LET_GO = """
-import gc, resource, sys, torch
+import ctypes, gc, sys, torch
+from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 import test_stretches as tests
 
@@ -291,20 +293,24 @@ def compiled():
         y = net.b.op("aten.relu.default", net.convolved(y, *shape, 3, 3))
     net.compiled(y)
 
-peaks = []
+held = []
 for _ in range(3):
     for _ in range(6):
         compiled()
-        gc.collect()
-    peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
-print((peaks[2] - peaks[1]) // 1024)
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+    held.append(4 * int(Path("/proc/self/statm").read_text().split()[1]))
+print(held[2] - held[1])
 """
 
 
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="what is held is read from /proc, once glibc has let go of the rest"
+)
 def test_memory_is_given_back() -> None:
     here = str(Path(__file__).parent)
     result = subprocess.run([sys.executable, "-c", LET_GO, here], capture_output=True, text=True, check=True)
-    assert int(result.stdout) < 28  # MB, of which the weights of one net are as many
+    assert int(result.stdout) < 800  # KB; what oneDNN keeps of six nets is 1,400 and more
 
 
 def test_torchscript_and_the_environment_are_left_as_they_were() -> None:
