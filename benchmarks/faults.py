@@ -74,14 +74,16 @@ def main() -> None:
 def measure(model: str, backend: str) -> Row:
     print(f"{model}: {backend}", file=sys.stderr, flush=True)
     command = [sys.executable, __file__, "--row", model, backend]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     processes = [subprocess.Popen(command, env={**os.environ, **env}, **pipes) for env in ({}, KEPT)]
     turns: tuple[list[Turn], list[Turn]] = ([], [])
     for _ in range(TURNS):
         for process, found in zip(processes, turns, strict=True):
             process.stdin.write(b"\n")
             process.stdin.flush()
-            found.append(msgspec.json.decode(process.stdout.readline(), type=Turn))
+            if not (answer := process.stdout.readline()):
+                sys.exit(f"{model} through {backend} ended with {process.wait()}; what it said is above")
+            found.append(msgspec.json.decode(answer, type=Turn))
     for process in processes:
         process.communicate()
     return Row(model, backend, *map(tuple, turns))

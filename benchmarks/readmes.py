@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from summary import read
-from tables import EAGER, FREEZING, INDUCTOR, speed_over
+from tables import EAGER, FREEZING, INDUCTOR, speed_over, table
 
 from fairlead._compare import Report
 
@@ -58,7 +58,7 @@ def main() -> None:
     for backend in BACKENDS:
         path = READMES / backend / "README.md"
         before = path.read_text("utf-8")
-        after, places = _TABLE.subn(lambda _, of=backend: f"\n{table(of, reports)}\n\n", before)
+        after, places = _TABLE.subn(lambda _, of=backend: f"\n{speeds_of(of, reports)}\n\n", before)
         if not places:
             sys.exit(f"{path} has no place for the table: two comments, as in the other READMEs")
         if after != before and not options.check:
@@ -68,17 +68,16 @@ def main() -> None:
         sys.exit(f"not what the tables say: {', '.join(map(str, stale))}; run `python benchmarks/readmes.py`")
 
 
-def table(backend: str, reports: Sequence[tuple[str, Report]]) -> str:
-    columns = [
-        (f"{title}, over {name}", speeds(report, backend, over))
+def speeds_of(backend: str, reports: Sequence[tuple[str, Report]]) -> str:
+    """Its table: a row for each model, a column for each processor and for what a backend is compared with."""
+    columns = {
+        f"{title}, over {name}": speeds(report, backend, over)
         for title, report in reports
         for over, name in OVER.items()
-    ]
-    head = ["", *(heading for heading, _ in columns)]
-    lines = [head, ["---", *("---:" for _ in columns)]]
-    lines += [[name, *(cell(found.get(model)) for _, found in columns)] for model, name in MODELS.items()]
-    lines += [["geometric mean", *(f"**{statistics.geometric_mean(found.values()):.2f}**" for _, found in columns)]]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    }
+    rows = [[name, *(cell(found.get(model)) for found in columns.values())] for model, name in MODELS.items()]
+    means = [f"**{statistics.geometric_mean(found.values()):.2f}**" for found in columns.values()]
+    return table(["", *columns], [*rows, ["geometric mean", *means]])
 
 
 def speeds(report: Report, backend: str, over: str) -> dict[str, float]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 from compare import Results
-from tables import EAGER, keys_of, speed_over, write_results
+from tables import EAGER, keys_of, speed_over, table, write_results
 
 from fairlead._compare import Report
 
@@ -68,19 +68,16 @@ def means(report: Report) -> dict[str, Mean]:
 
 def page(reports: dict[str, Report], found: dict[str, dict[str, Mean]]) -> str:
     keys = [key for key in dict.fromkeys(key for row in found.values() for key in row) if key != EAGER]
-    lines = [
-        "| " + " | ".join(("", *(f"[{conditions(r)}]({name}.md)" for name, r in reports.items()))) + " |",
-        "| --- |" + " ---: |" * len(reports),
-        "| models | " + " | ".join(str(len(r.comparisons)) for r in reports.values()) + " |",
-    ]
-    lines += [
-        f"| {key} | " + " | ".join(cell(found[name], key, r) for name, r in reports.items()) + " |" for key in keys
-    ]
+    headings = ["", *(f"[{conditions(report)}]({name}.md)" for name, report in reports.items())]
+    rows = [["models", *(str(len(report.comparisons)) for report in reports.values())]]
+    rows += [[key, *(cell(found[name], key, report) for name, report in reports.items())] for key in keys]
     return (
         "# Backends on a CPU, under all conditions\n\n`python benchmarks/summary.py` puts the tables together that the "
         "headings lead to; each was measured by the command on its page, on the code of its day.\n\nGeometric means of "
         "speeds over eager, over the models of a table. What ran only some of them, or was not right on all, is the "
-        "mean of as many as stand behind it, which is not to be compared with the others.\n\n" + "\n".join(lines) + "\n"
+        "mean of as many as stand behind it, which is not to be compared with the others.\n\n"
+        + table(headings, rows)
+        + "\n"
     )
 
 

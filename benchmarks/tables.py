@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import statistics
 import sysconfig
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from fairlead._compare import Comparison, Kind, Report, Row, Status
 from fairlead._compare._data import Machine
 
-__all__ = ["EAGER", "FREEZING", "INDUCTOR", "keys_of", "markdown", "speed_over", "versions_of", "write_results"]
+__all__ = [
+    "EAGER",
+    "FREEZING",
+    "INDUCTOR",
+    "keys_of",
+    "markdown",
+    "speed_over",
+    "table",
+    "versions_of",
+    "write_results",
+]
 
 FOLDERS = (sysconfig.get_path("purelib"), sysconfig.get_path("stdlib"), str(Path(__file__).parents[1]))
 """Where this machine keeps what is measured; a result does not depend on it."""
@@ -63,7 +73,8 @@ def _head(report: Report, command: str) -> str:
     )
 
 
-def _table(headings: Sequence[str], rows: Iterator[Sequence[str]]) -> str:
+def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Markdown; all columns but the first are numbers, on the right."""
     lines = [headings, ["---", *("---:" for _ in headings[1:])], *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
@@ -84,7 +95,7 @@ def _cells(report: Report, key: str, value: Callable[[Row], str]) -> list[str]:
 def _grid(title: str, report: Report, value: Callable[[Row], str]) -> str:
     headings = ["", *(comparison.model for comparison in report.comparisons)]
     rows = ([key, *_cells(report, key, value)] for key in keys_of(report))
-    return f"## {title}\n\n" + _table(headings, rows)
+    return f"## {title}\n\n" + table(headings, rows)
 
 
 def speed_over(comparison: Comparison, key: str, over: str) -> float | None:
@@ -118,7 +129,7 @@ def _ratios_over(report: Report, over: str) -> str:
             values = [speed_over(comparison, key, over) for comparison in report.comparisons]
             yield [key, *("-" if value is None else f"{value:.2f}" for value in values), _mean(values)]
 
-    return f"## Speed-up over {over}\n\n" + _table(headings, rows())
+    return f"## Speed-up over {over}\n\n" + table(headings, rows())
 
 
 def _calls(report: Report) -> str:
@@ -180,7 +191,7 @@ def _placement(report: Report) -> str:
 
     headings = ["", *(comparison.model for comparison in report.comparisons)]
     backends = dict.fromkeys(row.key for c in report.comparisons for row in c.rows if row.kind is Kind.backend)
-    return "## Nodes that run natively\n\n" + _table(headings, ([key, *_cells(report, key, value)] for key in backends))
+    return "## Nodes that run natively\n\n" + table(headings, ([key, *_cells(report, key, value)] for key in backends))
 
 
 def _stages(stages: Stages) -> str:
@@ -196,7 +207,7 @@ def _stages(stages: Stages) -> str:
         "`ours` is reading torch's graph and finding the order of its inputs, passes and placement, binding, and "
         "lowering; `import` and `vendor` are the SDK's import and its own compilation; `collector` is Python's, whose "
         "time is left out of the others; the rest of the first call is Dynamo, AOTAutograd and one run.\n\n"
-        + _table(["", *names], rows())
+        + table(["", *names], rows())
     )
 
 

@@ -38,10 +38,14 @@ def close(run: IpexExecutable, graph: Graph, inputs: Sequence[torch.Tensor]) -> 
     free = [x for i, x in enumerate(inputs) if i not in run.baked]
     before = [x.clone() for x in free]
     for got, expected in zip(run(free), interpret.run(graph, [x.double() for x in inputs]), strict=True):
-        finite = expected[expected.isfinite()].abs()
-        largest = max(1.0, float(finite.max()) if finite.numel() else 0.0)
-        torch.testing.assert_close(got.double(), expected, rtol=1e-5, atol=2e-6 * largest, equal_nan=True)
+        torch.testing.assert_close(got.double(), expected, rtol=1e-5, atol=2e-6 * largest(expected), equal_nan=True)
     torch.testing.assert_close(free, before, rtol=0, atol=0, equal_nan=True)
+
+
+def largest(expected: torch.Tensor) -> float:
+    """The size of its largest number, one at the least."""
+    finite = expected[expected.isfinite()].abs()
+    return max(1.0, float(finite.max()) if finite.numel() else 0.0)
 
 
 class Net:
@@ -139,8 +143,7 @@ def test_weights_that_overflow_by_themselves_are_left_to_torch(number: float) ->
     y = net.convolved(net.b.op("aten.relu.default", net.convolved(y, 16, 16, 3, 3)), 8, 16, 1, 1)
     run, graph = net.compiled(y)
     (expected,) = interpret.run(graph, net.inputs(x := torch.randn(IMAGES)))
-    largest = max(1.0, float(expected[expected.isfinite()].abs().max()))
-    torch.testing.assert_close(run([x])[0], expected, rtol=1e-4, atol=2e-6 * largest, equal_nan=True)
+    torch.testing.assert_close(run([x])[0], expected, rtol=1e-4, atol=2e-6 * largest(expected), equal_nan=True)
 
 
 def geometry(kind: str) -> tuple[IpexExecutable, Graph, Net]:
