@@ -2,8 +2,8 @@
 
     python benchmarks/faults.py [--models nets:lstm nets:swin] [--backends eager ipex] [--out docs/results/faults]
 
-Each row is two processes, as they are and with `KEPT` in the environment, which are called in turns. A page fault is
-memory that a call asks the system for anew.
+Each row is a process for each of `KEEPING`, which are called in turns. A page fault is memory that a call asks the
+system for anew.
 """
 
 from __future__ import annotations
@@ -19,16 +19,20 @@ from pathlib import Path
 
 import msgspec
 import torch
-from tables import write_results
+from tables import table, write_results
 
 import fairlead
+from fairlead import _compile, _heap
 from fairlead._compare._machine import describe
 from fairlead._models._load import load
 
 MODELS = ("nets:lstm", "nets:swin", "nets:unet")
 BACKENDS = ("eager", "inductor", "ipex", "openxla", "onnxrt", "openvino", "tvm")
+KEEPING = ("nothing", "64 MiB", "all")
+"""What glibc keeps of what is free: what it has learned by itself, what Fairlead has it keep, and a gibibyte."""
+
 KEPT = {"MALLOC_TRIM_THRESHOLD_": str(2**30), "MALLOC_MMAP_THRESHOLD_": str(2**25)}
-"""glibc keeps up to so many bytes that are free, and maps what is larger than so many by itself."""
+"""Has it keep a gibibyte."""
 
 WARM, TURNS, CALLS = 5, 9, 6
 
@@ -41,20 +45,22 @@ class Turn(msgspec.Struct, frozen=True):
 
 
 class Row(msgspec.Struct, frozen=True):
-    """Of two processes, in the same turns."""
+    """Of the processes of `KEEPING`, in the same turns."""
 
     model: str
     backend: str
-    given_back: tuple[Turn, ...]
-    kept: tuple[Turn, ...]
+    turns: tuple[tuple[Turn, ...], ...]
 
     def cells(self) -> list[str]:
-        faults = (statistics.median(t.faults for t in turns) for turns in (self.given_back, self.kept))
-        times = (statistics.median(t.milliseconds for t in turns) for turns in (self.given_back, self.kept))
-        gain = statistics.median(
-            a.milliseconds / b.milliseconds for a, b in zip(self.given_back, self.kept, strict=True)
+        faults = (statistics.median(t.faults for t in turns) for turns in self.turns)
+        times = (statistics.median(t.milliseconds for t in turns) for turns in self.turns)
+        given_back, *kept = self.turns
+        gains = (
+            statistics.median(a.milliseconds / b.milliseconds for a, b in zip(given_back, turns, strict=True))
+            for turns in kept
         )
-        return [self.model, self.backend, *(f"{n:.0f}" for n in faults), *(f"{ms:.1f}" for ms in times), f"{gain:.2f}"]
+        numbers = (*(f"{n:.0f}" for n in faults), *(f"{ms:.1f}" for ms in times), *(f"{g:.2f}" for g in gains))
+        return [f"{self.model}, {self.backend}", *numbers]
 
 
 def main() -> None:
@@ -62,7 +68,7 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", default=MODELS)
     parser.add_argument("--backends", nargs="+", default=BACKENDS)
     parser.add_argument("--out", type=Path, default=Path(__file__).parents[1] / "docs/results/faults")
-    parser.add_argument("--row", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--row", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.row:
         serve(*options.row)
@@ -73,10 +79,8 @@ def main() -> None:
 
 def measure(model: str, backend: str) -> Row:
     print(f"{model}: {backend}", file=sys.stderr, flush=True)
-    command = [sys.executable, __file__, "--row", model, backend]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    processes = [subprocess.Popen(command, env={**os.environ, **env}, **pipes) for env in ({}, KEPT)]
-    turns: tuple[list[Turn], list[Turn]] = ([], [])
+    processes = [start(model, backend, keeping) for keeping in KEEPING]
+    turns: list[list[Turn]] = [[] for _ in processes]
     for _ in range(TURNS):
         for process, found in zip(processes, turns, strict=True):
             process.stdin.write(b"\n")
@@ -86,11 +90,21 @@ def measure(model: str, backend: str) -> Row:
             found.append(msgspec.json.decode(answer, type=Turn))
     for process in processes:
         process.communicate()
-    return Row(model, backend, *map(tuple, turns))
+    return Row(model, backend, tuple(map(tuple, turns)))
 
 
-def serve(name: str, backend: str) -> None:
+def start(model: str, backend: str, keeping: str) -> subprocess.Popen[bytes]:
+    environment = {**os.environ, **(KEPT if keeping == "all" else {})}
+    command = [sys.executable, __file__, "--row", model, backend, keeping]
+    return subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+
+def serve(name: str, backend: str, keeping: str) -> None:
     """Answer each line on standard input with a turn."""
+    if keeping == "64 MiB":
+        _heap.keep_freed_memory()
+    else:
+        _compile.keep_freed_memory = lambda: None
     model = load(name, training=False)
     module = model.module if backend == "eager" else fairlead.compile(model.module, backend=backend, benchmark=False)
     with torch.no_grad():
@@ -107,18 +121,20 @@ def serve(name: str, backend: str) -> None:
 
 
 def page(rows: list[Row]) -> str:
-    head = "| model | backend | faults a call | kept | ms a call | kept | times as fast |"
-    lines = [head, "| --- | --- |" + " ---: |" * 5, *("| " + " | ".join(row.cells()) + " |" for row in rows)]
+    heads = [f"{what}, {keeping}" for what in ("faults", "ms") for keeping in KEEPING]
+    gains = [f"times as fast, {keeping}" for keeping in KEEPING[1:]]
+    head = ["model, backend", *heads, *gains]
     machine = describe()
     command = " ".join(("python benchmarks/faults.py", *sys.argv[1:]))
     return (
         f"# Memory that is asked for at each call\n\n`{command}`. {machine.processor}, {machine.cores} cores, torch "
         f"{torch.__version__}, {torch.get_num_threads()} threads.\n\nThe C library gives memory back to the system "
         "after a call and asks for it again in the next: each page of 4 KiB is a fault, in which the system clears it. "
-        "Whether it does so depends on what else lies in the heap, so a process that compiles differs from one that "
-        f"does not. *Kept* is with `{' '.join(f'{k}={v}' for k, v in KEPT.items())}` in the environment "
-        "([what that is](../memory.md#what-is-given-back-at-each-call)). Two processes a row, called in turns; medians "
-        "of turns, and of their ratios.\n\n" + "\n".join(lines) + "\n"
+        "Whether it does so depends on what the process has freed before, and on what else lies in its heap. "
+        "*64 MiB* are what it keeps in a process that has compiled with Fairlead, and here in eager's too; *all* is "
+        f"with `{' '.join(f'{k}={v}' for k, v in KEPT.items())}` in the environment, without Fairlead's part "
+        "([what that is](../memory.md#what-is-given-back-at-each-call)). Three processes a row, called in turns; "
+        "medians of turns, and of their ratios.\n\n" + table(head, [row.cells() for row in rows]) + "\n"
     )
 
 

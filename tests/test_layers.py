@@ -35,7 +35,7 @@ LAYERS: tuple[frozenset[str], ...] = (
         }
     ),
     frozenset({"_debug", "_failures", "_program", "_results", "_capture", "_compile"})
-    | {"_benchmark", "_first_call", "_original", "_pieces", "_precision", "_sink", "_verified", "_worth"},
+    | {"_benchmark", "_first_call", "_heap", "_original", "_pieces", "_precision", "_sink", "_verified", "_worth"},
     frozenset(
         {"_arguments", "_dims", "_direct", "_explain", "_freeze", "_handle", "_progress", "_shapes", "_user"}
         | {"_step", "torch"}

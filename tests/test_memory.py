@@ -1,8 +1,9 @@
-"""What docs/memory.md says of weights that are held twice, measured in a process for each backend."""
+"""What docs/memory.md says of weights that are held twice and of what is freed, each measured in its own process."""
 
 from __future__ import annotations
 
 import json
+import platform
 import sys
 from pathlib import Path
 
@@ -62,6 +63,52 @@ def test_weights_are_held_as_the_page_says(run: Run, name: str) -> None:
     page = Path(REPOSITORY, "docs/memory.md").read_text("utf-8")
     row = next(line for line in page.splitlines() if line.startswith(f"| `{name}` |"))
     assert ("| a copy |" in row) is (name in PACKING)
+
+
+CALLS = """
+import ctypes, resource, sys
+import torch
+import fairlead
+
+class Info(ctypes.Structure):
+    _fields_ = [("before", ctypes.c_int * 3), ("hblks", ctypes.c_int), ("after", ctypes.c_int * 6)]
+
+def mapped():  # mallinfo(3): how many blocks are mapped by themselves
+    of_heap = ctypes.CDLL(None).mallinfo
+    of_heap.restype = Info
+    return of_heap().hblks
+
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(10):
+        [torch.ones(2**20) for _ in range(8)]  # 4 MiB each
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+if "compile" in sys.argv:
+    assert fairlead.compile(lambda x: x + 1, backend="eager")(torch.ones(2)).sum() == 4
+before = mapped()
+block = torch.empty(31 * 2**20, dtype=torch.uint8)
+found = mapped() - before
+del block
+faults()
+print(faults(), found)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries do not adapt to what is freed")
+def test_what_is_freed_is_kept_for_the_next_call_unless_the_process_says_otherwise(run: Run) -> None:
+    """Calls that free 32 MiB fault no page in, and 31 MiB are on the heap; as glibc is told, neither."""
+
+    def numbers(*arguments: str, **environment: str) -> list[int]:
+        done = run("-c", CALLS, *arguments, **environment)
+        assert done.returncode == 0, done.stderr
+        return [int(n) for n in done.stdout.split()]
+
+    faults, mapped = numbers("compile")
+    assert (faults < 100, mapped) == (True, 0)
+    faults, mapped = numbers("compile", MALLOC_TRIM_THRESHOLD_="131072")
+    assert (faults > 1000, mapped) == (True, 1)
+    assert numbers()[1] == 1
 
 
 def test_compare_shows_what_is_held_beside_the_peak() -> None:

@@ -400,3 +400,48 @@ def test_importing_the_backend_does_not_load_torch() -> None:
     code = "import fairlead_ipex, sys; print({'torch', 'numpy'} & set(sys.modules))"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "set()"
+
+
+def of_groups(rows: int | str, dtype: str) -> tuple[Graph, list[torch.Tensor]]:
+    """Rows by the matrix of their group, which lies the other way round."""
+    b = Builder()
+    x, w, ends = (
+        b.input(f"{dtype}[{rows}, 256]"),
+        b.input(f"{dtype}[4, 512, 256]", role=Role.parameter),
+        b.input("i32[4]"),
+    )
+    matrices, made = b.op("aten.permute.default", w, (0, 2, 1)), f"{dtype}[{rows}, 512]"
+    b.output(b.op("aten._grouped_mm.default", x, matrices, ends, None, None, to=made))
+    torch.manual_seed(0)
+    return b.graph(), [torch.randn(4, 512, 256, dtype=DTYPES[dtype]) / 16]
+
+
+@pytest.mark.parametrize("ends", [(16, 32, 48, 64), (0, 40, 40, 64), (64, 64, 64, 64), (0, 0, 0, 64)])
+@pytest.mark.parametrize(("rows", "dtype"), [(64, "f32"), ("n", "f32"), (64, "bf16")])
+@pytest.mark.usefixtures("kernels")
+def test_products_of_groups_are_packed_and_right(rows: int | str, dtype: str, ends: tuple[int, ...]) -> None:
+    graph, (matrices,) = of_groups(rows, dtype)
+    run = compiled(graph, {1: matrices})
+    assert "fairlead_ipex.products_of_groups.default" in ops(run)
+    x = torch.randn(64, 256, dtype=DTYPES[dtype])
+    groups = torch.tensor(ends, dtype=torch.int32)
+    (got,) = run([x, groups])
+    parts = x.double().split(groups.diff(prepend=groups.new_zeros(1)).tolist())
+    expected = torch.cat([rows @ w.t() for rows, w in zip(parts, matrices.double(), strict=True)])
+    torch.testing.assert_close(
+        got.double(), expected, rtol=0, atol=(1e-6 if dtype == "f32" else 4e-3) * expected.abs().max()
+    )
+    assert got.dtype is x.dtype
+
+
+def test_rows_behind_the_last_group_are_zeros() -> None:
+    graph, (matrices,) = of_groups(64, "f32")
+    x, ends = torch.randn(64, 256), torch.tensor([8, 8, 16, 40], dtype=torch.int32)
+    (got,) = compiled(graph, {1: matrices})([x, ends])
+    assert (got[40:] == 0).all()
+    torch.testing.assert_close(got[16:40], x[16:40] @ matrices[3].t(), rtol=0, atol=1e-5)
+
+
+def test_groups_of_few_rows_are_left_to_torch() -> None:
+    graph, (matrices,) = of_groups(15, "f32")
+    assert "fairlead_ipex.products_of_groups.default" not in ops(compiled(graph, {1: matrices}))

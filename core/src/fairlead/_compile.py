@@ -14,6 +14,7 @@ import torch
 from fairlead import _debug, _failures, _hook_calls, _settings, hooks
 from fairlead._benchmark import BenchmarkedProgram, Choice, Trials
 from fairlead._first_call import MeasuredProgram, Step, is_worth_measuring
+from fairlead._heap import keep_freed_memory
 from fairlead._precision import PreciseProgram, options_of, set_to
 from fairlead._program import Plan, Program, Runnable
 from fairlead._registry import registry
@@ -164,6 +165,7 @@ class Session:
         ``step``: what eager would run in place of it and of the other graphs of the same step.
         """
         self.permit()
+        keep_freed_memory()
         request = self.request.on(captured.graph)
         if request.backend not in self._targets:
             backend: Backend[Any] = registry.ready(request.backend)

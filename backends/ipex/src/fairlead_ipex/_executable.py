@@ -14,6 +14,7 @@ from fairlead_ipex._bounds import OutOfBoundsError
 from fairlead_ipex._convolutions import find_convolutions, pack_convolutions
 from fairlead_ipex._draft import Draft
 from fairlead_ipex._gelu import recognize_gelu
+from fairlead_ipex._groups import pack_groups
 from fairlead_ipex._in_place import reuse_memory
 from fairlead_ipex._options import IpexOptions
 from fairlead_ipex._post_ops import Chain, Chains, chain_of
@@ -112,6 +113,7 @@ class IpexExecutable:
         draft = self._draft(constants)
         pack_convolutions(draft, find_convolutions(draft), chains)
         pack_products(draft, self._options, chains)
+        pack_groups(draft, self._options)
         return draft
 
     def _draft(self, constants: Mapping[int, torch.Tensor]) -> Draft:

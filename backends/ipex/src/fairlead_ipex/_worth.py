@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from fairlead.ir import DType, Graph, Kind, Node, Role, TensorType, Value, dims
 from fairlead.passes import draws_random_numbers, is_view
+from fairlead_ipex._groups import GROUPED
 
 __all__ = [
     "can_be_fused",
@@ -26,6 +27,7 @@ _OPERANDS = {  # where a product has what it multiplies, and its weights
     "aten.mm.default": (0, 1),
     "aten.addmm.default": (1, 2),
     _CONVOLUTION: (0, 1),
+    **dict.fromkeys(GROUPED, (0, 1)),
 }
 _ELEMENT_WISE = frozenset(
     f"aten.{name}"
@@ -159,8 +161,14 @@ def _work(node: Node, known: set[int], sizes: dict[str, int]) -> int:
     if x.tensor.dtype not in (DType.f32, DType.bf16):
         return 0
     shape = weight.tensor.shape
-    each = shape[0] if node.op in ("aten.mm.default", "aten.addmm.default") else math.prod(map(_number, shape[1:]))
-    return _size(node.result, sizes) * _number(each)
+    return _size(node.result, sizes) * _terms(node.op, [_number(d) for d in shape])
+
+
+def _terms(op: str, weight: Sequence[int]) -> int:
+    """How many products are added to one number."""
+    if op in ("aten.mm.default", "aten.addmm.default"):
+        return weight[0]
+    return weight[1] if op in GROUPED else math.prod(weight[1:])
 
 
 def _size(value: Value, sizes: dict[str, int]) -> int:
