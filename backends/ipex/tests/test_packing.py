@@ -233,17 +233,30 @@ def test_lines_of_one_channel_come_as_a_group_norm_takes_them() -> None:
     check(run, b.graph(), numbers, 2e-6)
 
 
-def test_lines_of_unknown_length_are_packed_as_others_are(capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("size", "unknown", "kernel", "stride", "groups"),
+    [((1, 384, 400), (1, 384, "s0"), 3, 2, 1), ((4, 768, 50), ("s0", 768, 50), 128, 1, 16)],
+    ids=["length", "batch"],
+)
+def test_lines_of_unknown_size_are_packed_as_others_are(
+    size: tuple[int, ...],
+    unknown: tuple[int | str, ...],
+    kernel: int,
+    stride: int,
+    groups: int,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     """oneDNN says what it runs: nothing is packed in a call."""
-    verbose = torch.backends.mkldnn.verbose
-    weight = torch.randn(384, 384, 3)
+    verbose, channels = torch.backends.mkldnn.verbose, size[1]
+    weight = torch.randn(channels, channels // groups, kernel)
     executed = []
-    for length in ("s0", "400"):
+    for given in (unknown, size):
         b = Builder()
-        x, w = b.input(f"f32[1, 384, {length}]"), *weights(b, "f32[384, 384, 3]")
-        b.output(b.op("aten.convolution.default", x, w, None, (2,), (1,), (1,), False, (0,), 1))
+        x, w = b.input(f"f32[{', '.join(map(str, given))}]"), *weights(b, f"f32{list(weight.shape)}")
+        geometry = (stride,), (kernel // 2,), (1,), False, (0,), groups
+        b.output(b.op("aten.convolution.default", x, w, None, *geometry))
         run = compiled(b.graph(), {1: weight})
-        numbers = torch.randn(1, 384, 400)
+        numbers = torch.randn(size)
         check(run, b.graph(), [numbers, weight], 2e-6)
         capfd.readouterr()
         with verbose(torch.backends.mkldnn.VERBOSE_ON):  # type: ignore[no-untyped-call]

@@ -137,7 +137,7 @@ def _pack(draft: Draft, node: fx.Node, found: Convolution, chain: Chain) -> None
         x = in_dtype(draft, x, given, computed)
         size = list(type_.shape) if type_.is_static else None
         if found.is_of_lines:
-            size = _typical(found) if size is None else size
+            size = _typical(found, type_)
             rows = call(torch.ops.aten.unsqueeze.default, (call(_row_major, (x,)), 2))
             made = call(torch.ops.aten.squeeze.dim, (_call(draft, rows, _of_images(found), size, chain), 2))
             if found.weight.shape[1] * found.groups == 1:  # such images lie both ways, and the result channels last
@@ -152,10 +152,11 @@ def _pack(draft: Draft, node: fx.Node, found: Convolution, chain: Chain) -> None
     chain.last.replace_all_uses_with(made)
 
 
-def _typical(found: Convolution) -> list[int | str]:
-    """The size of a line that is long enough to be packed for as others are."""
+def _typical(found: Convolution, given: TensorType) -> list[int]:
+    """The size of lines; what is known only at the call is taken to be long enough to be packed for as others are."""
     (stride,), (_, channels, kernel) = found.stride, found.weight.shape
-    return [1, channels * found.groups, _MANY_WINDOWS * kernel * stride]
+    usual = 1, channels * found.groups, _MANY_WINDOWS * kernel * stride
+    return [size if isinstance(size, int) else other for size, other in zip(given.shape, usual, strict=True)]
 
 
 def _of_images(found: Convolution) -> Convolution:
