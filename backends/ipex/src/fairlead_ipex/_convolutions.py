@@ -135,7 +135,6 @@ def _pack(draft: Draft, node: fx.Node, found: Convolution, chain: Chain) -> None
         chain = Chain(node)
     with draft.graph.inserting_before(chain.last):
         x = in_dtype(draft, x, given, computed)
-        size = list(type_.shape) if type_.is_static else None
         if found.is_of_lines:
             size = _typical(found, type_)
             rows = call(torch.ops.aten.unsqueeze.default, (call(_row_major, (x,)), 2))
@@ -146,7 +145,8 @@ def _pack(draft: Draft, node: fx.Node, found: Convolution, chain: Chain) -> None
             lay_out = _channels_last if found.weight.dim() == IMAGE else _row_major
             if chain.other is not None:
                 chain = chain._replace(other=call(lay_out, (chain.other,)))
-            made = _call(draft, call(lay_out, (x,)), found, size, chain)
+            of_images = list(type_.shape) if type_.is_static else None
+            made = _call(draft, call(lay_out, (x,)), found, of_images, chain)
         made = in_dtype(draft, made, computed, given)
     made.meta["value"] = chain.last.meta["value"]
     chain.last.replace_all_uses_with(made)
