@@ -119,6 +119,7 @@ class Session:
         self.is_frozen = False
         self.recompilations: list[Recompilation] = []
         self._trials = Trials(lambda: not self.is_frozen)
+        keep_freed_memory()  # for what runs between graphs too
 
     @property
     def placement(self) -> Placement:
@@ -165,7 +166,6 @@ class Session:
         ``step``: what eager would run in place of it and of the other graphs of the same step.
         """
         self.permit()
-        keep_freed_memory()
         request = self.request.on(captured.graph)
         if request.backend not in self._targets:
             backend: Backend[Any] = registry.ready(request.backend)
