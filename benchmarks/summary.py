@@ -31,6 +31,7 @@ NAMES = (
     "compare-cpu-dynamic-tvm",
     "compare-cpu-dynamic-xeon",
     "train-cpu",
+    "train-cpu-epyc",
 )
 """Inference first, in float32 by two threads; what was measured again, after what it was measured again of."""
 
