@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-import numpy as np
+import torch
 
 __all__ = ["keep_freed_memory"]
 
@@ -21,4 +21,5 @@ def keep_freed_memory() -> None:
     of that size. Nothing is written to the block here, so it takes no memory. glibc does not adapt where the process
     has set MALLOC_TRIM_THRESHOLD_ or MALLOC_MMAP_THRESHOLD_; other C libraries and allocators never do.
     """
-    np.empty(_BLOCK, np.uint8)
+    # No tensor, which a mode of the caller may make on another device, or as a fake one.
+    torch.UntypedStorage(_BLOCK)  # type: ignore[no-untyped-call]
