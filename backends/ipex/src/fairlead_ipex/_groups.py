@@ -13,13 +13,11 @@ from fairlead.ir import TensorType
 from fairlead_ipex._draft import Draft, op_of, type_of
 from fairlead_ipex._dtypes import TORCH, computed_in, in_dtype
 from fairlead_ipex._options import IpexOptions
+from fairlead_ipex._products import LEAST_ROWS
 
 __all__ = ["GROUPED", "pack_groups"]
 
 GROUPED = frozenset({"aten._grouped_mm.default", "transformers.grouped_mm_fallback.default"})
-
-_LEAST_ROWS = 4
-"""Fewer rows of a group, when all have as many, read each weight once: packing saves nothing."""
 
 _LEAST_WEIGHTS = 2**16
 """A call of oneDNN's op takes as long as torch's product of so few weights."""
@@ -67,7 +65,7 @@ def _as_it_comes(arg: Any) -> Any:
 def _has_work(matrices: torch.Tensor, given: TensorType) -> bool:
     groups, inner, columns = matrices.shape
     rows = given.shape[0]
-    return inner * columns >= _LEAST_WEIGHTS and (not isinstance(rows, int) or rows >= _LEAST_ROWS * groups)
+    return inner * columns >= _LEAST_WEIGHTS and (not isinstance(rows, int) or rows >= LEAST_ROWS * groups)
 
 
 def _pack(draft: Draft, node: fx.Node, product: _Product) -> None:

@@ -17,11 +17,11 @@ from fairlead_ipex._post_ops import Chain, Chains
 from fairlead_ipex._processor import has_avx2_alone, is_intel
 from fairlead_ipex._weight_only import Quantized, quantized
 
-__all__ = ["linear_by_convolution", "pack_products"]
+__all__ = ["LEAST_ROWS", "linear_by_convolution", "pack_products"]
 
 _ops = torch.ops.mkldnn
 
-_LEAST_ROWS = 4
+LEAST_ROWS = 4
 """Fewer rows read each weight once: packing saves nothing, and torch multiplies a matrix and a vector faster."""
 
 _LEAST_ROWS_AVX2 = 2
@@ -54,7 +54,7 @@ class _Product(NamedTuple):
     @property
     def work(self) -> int:
         """The multiplications; of the fewest rows, where rows are unknown."""
-        return (_LEAST_ROWS * 16 if self.rows is None else self.rows) * self.weight.numel()
+        return (LEAST_ROWS * 16 if self.rows is None else self.rows) * self.weight.numel()
 
 
 def pack_products(draft: Draft, options: IpexOptions, chain_of: Chains) -> None:
@@ -66,7 +66,7 @@ def pack_products(draft: Draft, options: IpexOptions, chain_of: Chains) -> None:
         small = None if options.weights == "same" else quantized(product.weight, options.weights)
         if small is not None:
             _in_few_bits(draft, node, product, small)
-        elif product.rows is None or product.rows >= (_LEAST_ROWS_AVX2 if has_avx2_alone() else _LEAST_ROWS):
+        elif product.rows is None or product.rows >= (_LEAST_ROWS_AVX2 if has_avx2_alone() else LEAST_ROWS):
             _pack(draft, node, _widened(product), options, chain_of)
 
 
