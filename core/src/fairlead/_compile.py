@@ -330,7 +330,9 @@ class _Build:
         graph = _apply(graph, passes, hooks.Stage.composite)
         if not self.backend.capabilities.rng or (self.request.rng == "eager" and self.backend.name != DRAWS):
             graph = split_dropout(graph)
-        graph = decompose(unroll_recurrences(graph), self.backend.capabilities.keeps)
+        how = self.backend.capabilities.recurrences
+        graph = unroll_recurrences(graph, in_blocks="in_blocks" in how, long_rows="long_rows" in how)
+        graph = decompose(graph, self.backend.capabilities.keeps)
         graph = even_bags(graph, lambda node: self._support(self.backend.name, node).accepted)
         graph = eliminate_common_subexpressions(fold_constants(graph))
         return verify(_apply(graph, passes, hooks.Stage.decomposed))

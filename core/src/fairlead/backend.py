@@ -13,7 +13,7 @@ import importlib.util
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import msgspec
 
@@ -21,8 +21,6 @@ from fairlead.errors import BackendContractError
 from fairlead.ir import Graph, Node
 
 if TYPE_CHECKING:
-    from typing import Literal
-
     import torch
 
 __all__ = [
@@ -127,7 +125,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     and the optimizer's update as one graph, for `fairlead.compile_step`. ``recomputes``: it fuses what is cheap to
     compute with what reads it, so a backward better computes such values anew than has them saved. ``own_threads``: on
     a CPU it computes on threads of its own, which torch's are in the way of where the two take turns; core leaves
-    the whole graph to others where torch has much of it.
+    the whole graph to others where torch has much of it. ``recurrences``: what `fairlead.passes.unroll_recurrences`
+    does for it beyond steps in order: ``in_blocks``, ``long_rows``.
     """
 
     devices: tuple[str, ...]
@@ -145,6 +144,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     training_steps: bool = False
     recomputes: bool = False
     own_threads: bool = False
+    recurrences: tuple[Literal["in_blocks", "long_rows"], ...] = ()
 
     @classmethod
     def of_package(cls, package: str) -> Capabilities:

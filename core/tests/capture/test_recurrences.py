@@ -55,12 +55,13 @@ class Unrolled(Recorder):
 
     def graph(self, captured: Captured) -> Callable[[list[Any]], Any]:
         self.before = canonicalize(captured.graph)
-        self.after = verify(unroll_recurrences(self.before, in_blocks=self.in_blocks))
+        self.after = verify(unroll_recurrences(self.before, in_blocks=self.in_blocks, long_rows=self.long_rows))
         return super().graph(msgspec.structs.replace(captured, graph=self.after))
 
-    def __init__(self, in_blocks: bool = False) -> None:
+    def __init__(self, in_blocks: bool = False, long_rows: bool = False) -> None:
         super().__init__()
         self.in_blocks = in_blocks
+        self.long_rows = long_rows
 
     def __call__(self, function: Callable[..., Any], *inputs: torch.Tensor) -> Any:
         torch._dynamo.reset()
@@ -112,6 +113,54 @@ def test_factors_and_summands_are_computed_step_by_step() -> None:
     assert not [n for n in computed if time in n.result.tensor.shape]
     expected = in_order(*selective(-decay, step, into, signal), 2)
     torch.testing.assert_close(values, expected, rtol=1e-13, atol=0)
+
+
+def read_out(values: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+    """(batch, time, width), as a state space model has it of (batch, width, time, states) and (batch, time, states)."""
+    return (values.transpose(1, 2) @ out[..., None])[..., 0]
+
+
+def of_model(width: int, states: int, time: int) -> list[torch.Tensor]:
+    """Decay, step, what goes in, signal and what is read out of a state space model."""
+    (decay, _), (step, signal), (into, out) = given(width, states), given(2, width, time), given(2, time, states)
+    return [-decay, step, into, signal, out]
+
+
+def steps_of(graph: Graph, *rows: int) -> int:
+    """How many sums there are of values of this shape."""
+    return sum(n.op == "aten.add.Tensor" and n.result.tensor.shape == rows for n in graph.nodes)
+
+
+@pytest.mark.parametrize("time", [6, 70])
+def test_short_rows_that_are_multiplied_are_computed_as_long_ones(time: int) -> None:
+    inputs = of_model(5, 3, time)
+    run = Unrolled(in_blocks=True, long_rows=True)
+    values = run(lambda *xs: read_out(scanned(*selective(*xs[:4]), 2)[1], xs[4]), *inputs)
+    assert steps_of(run.after, 2, 3, 5) >= 5
+    assert not steps_of(run.after, 2, 5, 3)
+    (product,) = (n for n in run.after.nodes if n.op == "aten.bmm.default")
+    transposed = next(
+        n for n in run.after.nodes if n.result in tuple(product.operands()) and n.args[1:] == ((0, 2, 1),)
+    )
+    assert transposed.result.tensor.shape == (2 * time, 5, 3)
+    expected = read_out(in_order(*selective(*inputs[:4]), 2), inputs[4])
+    torch.testing.assert_close(values, expected, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("function", "sizes"),
+    [
+        (lambda values, out: read_out(values, out), (3, 5)),
+        (lambda values, out: (read_out(values, out), values[0]), (5, 3)),
+        (lambda values, out: (values.transpose(1, 2) * out[:, :, None]).sum(3), (5, 3)),
+        (lambda values, out: values.permute(0, 2, 3, 1).flatten(2) @ out[0].new_ones(15, 2), (5, 3)),
+    ],
+    ids=["they are long", "read elsewhere", "not multiplied", "taken apart"],
+)
+def test_other_rows_stay_what_they_are(function: Callable[..., Any], sizes: tuple[int, int]) -> None:
+    run = Unrolled(long_rows=True)
+    run(lambda *xs: function(scanned(*selective(*xs[:4]), 2)[1], xs[4]), *of_model(*sizes, 6))
+    assert steps_of(run.after, 2, *sizes) == 5
 
 
 def test_two_recurrences_one_after_the_other_are_both_in_order() -> None:

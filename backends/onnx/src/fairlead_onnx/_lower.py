@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from fairlead.backend import Level, Support
 from fairlead.ir import DType, Graph, Node, ScalarType, TensorType, Value, opset
-from fairlead.passes import unroll_recurrences
 from fairlead_onnx import (  # noqa: F401 - each enters its rules
     _activations,
     _angles,
@@ -135,7 +134,7 @@ def lower(graph: Graph, *, target: Target) -> Lowered:
     """
     from fairlead_onnx._model import build
 
-    graph = unroll_recurrences(without_complex(graph), in_blocks=True)
+    graph = without_complex(graph)
     sources = {s.name: s.source for s in graph.symbols}
     names = [f"in{i}" for i in range(len(graph.inputs))]
     values: dict[int, Ref] = {}

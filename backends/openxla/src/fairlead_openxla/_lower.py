@@ -13,7 +13,6 @@ import numpy as np
 import torch
 
 from fairlead.ir import DType, Graph, Node, ScalarType, TensorType, Value
-from fairlead.passes import unroll_recurrences
 from fairlead_openxla._call import Call, Program
 from fairlead_openxla._layouts import Layout, as_declared
 from fairlead_openxla._numbers import Array, cast, jax_dtype
@@ -92,7 +91,6 @@ def write(
 
     An input for which ``layouts`` has an entry, by its value, comes as the arrays of each layout in turn.
     """
-    graph = unroll_recurrences(graph, in_blocks=True)
     found: list[tuple[type[Exception], str]] = []
 
     def function(*arrays: Array) -> list[Array]:

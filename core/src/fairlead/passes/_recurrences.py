@@ -7,22 +7,20 @@ makes few steps of many for devices that need large ones; a CPU only copies ever
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple, TypeAlias
 
-from fairlead.ir import Argument, Graph, Node, Value, dims
+from fairlead.ir import Argument, Graph, Node, Value
 from fairlead.passes._dead import remove_dead_nodes
-from fairlead.passes._nodes import operand, shape_argument
+from fairlead.passes._nodes import operand
 from fairlead.passes._ops import Ops, plain
 from fairlead.passes._rewrite import Emitter, Replacement, rewrite
+from fairlead.passes._scans import Tree, trees
 from fairlead.passes._views import merge_permutations
 
 _IN_ORDER = 64
 """So many rows are computed one after another; more in blocks of about the root of their number, side by side."""
-
-_SLICE = "aten.slice.Tensor"
 
 _ROWWISE = frozenset(
     f"aten.{name}"
@@ -34,42 +32,49 @@ _ROWWISE = frozenset(
 """What computes the factors and summands of a recurrence, and may as well compute a row of them when it is needed."""
 
 
-def unroll_recurrences(graph: Graph, *, in_blocks: bool = False) -> Graph:
+def unroll_recurrences(graph: Graph, *, in_blocks: bool = False, long_rows: bool = False) -> Graph:
     """The graph with the steps of linear recurrences in order, on a CPU, where they are computed as a tree.
 
     Before: a canonical graph. After: ``y[t] = a[t] * y[t - 1] + b[t]`` along a dimension of at most 64 rows is as many
     products and sums, wherever it was the tree of ``associative_scan`` and nothing else reads the tree's values; rows
     of ``a`` and ``b`` that only this needs are computed one by one. ``in_blocks``: along longer dimensions too, whose
-    blocks, of about the root of their number, are computed side by side.
+    blocks, of about the root of their number, are computed side by side. ``long_rows``: steps are computed with their
+    last two dimensions exchanged where the last is the shorter one and a product of matrices is all that reads the
+    values, which then has them transposed.
     """
     users = graph.users()
-    trees = [t for t in _trees(graph, users) if in_blocks or t.steps <= _IN_ORDER]
-    if not trees:
+    found = [tree for tree in trees(graph, users) if in_blocks or tree.steps <= _IN_ORDER]
+    if not found:
         return graph
-    return remove_dead_nodes(merge_permutations(rewrite(graph, _Recurrences(trees, users))))
+    exchanged = frozenset(v for tree in found for v in _until_multiplied(graph, tree, users)) if long_rows else ()
+    return remove_dead_nodes(merge_permutations(rewrite(graph, _Recurrences(found, users, exchanged))))
 
 
-class _Span(NamedTuple):
-    """What one row of a tree is of the recurrence's rows from ``first`` to ``last``.
+def _until_multiplied(graph: Graph, tree: Tree, users: Mapping[int, int]) -> Iterable[int]:
+    """The values of a recurrence and what views make of them, up to a product of matrices, of which the rows are short.
 
-    ``a``: the product of their factors. ``b``: what they make of a zero. ``ab``: the product of the factors from
-    ``middle`` on and of what the rows before it make of a zero.
+    None where something else reads them too, or where the last two dimensions do not stay what they are.
     """
-
-    kind: str
-    first: int
-    last: int
-    middle: int = 0
-
-
-class _Known(NamedTuple):
-    """What the rows of a tensor are, along its first dimension; None for one that is filled up, or something else.
-
-    ``beside``: so many lie side by side in each place of that dimension, counted one by one.
-    """
-
-    rows: tuple[_Span | None, ...]
-    beside: int = 1
+    through = [tree.result]
+    for node in graph.nodes:
+        read = next((v.tensor.shape for v in node.operands() if v.id == through[-1]), None)
+        if read is None:
+            continue
+        match read, users[through[-1]]:
+            case (_, *_, int(long), int(short)), 1 if short < long:
+                pass
+            case _:
+                return ()
+        match node.op, node.args[1:]:
+            case "aten.bmm.default", _:
+                return through
+            case "aten.permute.default", ((*_, a, b),) if (a, b) == (len(read) - 2, len(read) - 1):
+                through.append(node.result.id)
+            case "aten.view.default", _ if node.result.tensor.shape[-2:] == read[-2:]:
+                through.append(node.result.id)
+            case _:
+                return ()
+    return ()
 
 
 _Order: TypeAlias = tuple[int, ...]
@@ -89,78 +94,105 @@ class _Part(NamedTuple):
         return self.stop - self.start == 1
 
 
-class _Tree(NamedTuple):
-    """A recurrence: slices of its factors and of its summands, and the last of its values.
+class _Recurrences:
+    """The rule that puts steps in order in place of the last node of each tree.
 
-    ``inside`` counts how often each value is read within the tree.
+    ``exchanged``: values whose last two dimensions are exchanged, until they are multiplied.
     """
 
-    factors: int
-    summands: int
-    result: int
-    steps: int
-    inside: Mapping[int, int]
-
-
-class _Recurrences:
-    """The rule that puts steps in order in place of the last node of each tree."""
-
-    def __init__(self, trees: Iterable[_Tree], users: Mapping[int, int]) -> None:
-        self._trees = {tree.result: tree for tree in trees}
+    def __init__(self, found: Iterable[Tree], users: Mapping[int, int], exchanged: Collection[int]) -> None:
+        self._trees = {tree.result: tree for tree in found}
         self._users = users
+        self._exchanged = exchanged
         self._producers: dict[int, Node] = {}
+        self._lying_so: set[int] = set()
 
     def __call__(self, node: Node, emit: Emitter) -> Replacement | None:
         self._producers.update((r.id, node) for r in node.results if r is not None)
-        tree = self._trees.get(node.results[0].id) if node.results and node.results[0] is not None else None
-        if tree is None:
+        if not node.results or node.results[0] is None:
             return None
-        factors, summands = (operand(self._producers[i]) for i in (tree.factors, tree.summands))
-        return (_Steps(self._producers, self._users, tree.inside, emit).recurrence(factors, summands),)
+        result, ops = node.results[0], Ops(emit)
+        if (tree := self._trees.get(result.id)) is not None:
+            factors, summands = (operand(self._producers[i]) for i in (tree.factors, tree.summands))
+            order = tuple(range(summands.tensor.rank))
+            if result.id in self._exchanged:
+                order = (*order[:-2], order[-1], order[-2])
+            steps = _Steps(self._producers, self._users, tree.inside, order, ops)
+            value = steps.recurrence(factors, summands, tree.steps)
+        elif result.id in self._exchanged:
+            value = _of_exchanged(node, ops)
+        elif any(v.id in self._lying_so for v in node.operands()):
+            given = (ops.swap_last(v) if v.id in self._lying_so else v for v in node.operands())
+            return (emit(node.op, tuple(given), result.type),)
+        else:
+            return None
+        if result.id in self._exchanged:
+            self._lying_so.add(value.id)
+        return (value,)
+
+
+def _of_exchanged(node: Node, ops: Ops) -> Value:
+    """What a view or a permutation is of a value whose last two dimensions are exchanged: it has them so too."""
+    if node.op == "aten.permute.default":
+        order = node.args[1]
+        assert isinstance(order, tuple), "the dimensions of a permutation are a list"
+        return ops.permute(operand(node), tuple(map(_integer, order)))
+    *front, long, short = node.result.tensor.shape
+    return ops.view(operand(node), (*front, short, long))
 
 
 class _Steps:
-    """The steps of a recurrence, and the rows that each needs, computed where nothing else needs the others."""
+    """The steps of a recurrence, and the rows that each needs, computed where nothing else needs the others.
+
+    ``order``: the dimensions of its values as the steps have them, of which the first counts the steps.
+    """
 
     def __init__(
-        self, producers: Mapping[int, Node], users: Mapping[int, int], inside: Mapping[int, int], emit: Emitter
+        self,
+        producers: Mapping[int, Node],
+        users: Mapping[int, int],
+        inside: Mapping[int, int],
+        order: _Order,
+        ops: Ops,
     ) -> None:
         self._producers = producers
         self._users = users
         self._inside = inside
-        self._ops = Ops(emit)
+        self._order = order
+        self._ops = ops
         self._made: dict[tuple[int, _Order, _Part | None], Value] = {}
 
-    def recurrence(self, a: Value, b: Value) -> Value:
+    def recurrence(self, a: Value, b: Value, steps: int) -> Value:
         """The values of the recurrence, along the first dimension."""
-        steps = _size(b)
         if steps > _IN_ORDER:
             return self._in_blocks(a, b, steps, math.isqrt(steps))
-        return self._stacked(self._in_order(a, b, range(1, steps), self._row(b, 0)))
+        return self._stacked(self._in_order(a, b, range(steps), self._order))
 
-    def _in_order(self, a: Value, b: Value, steps: Iterable[int], y: Value) -> list[Value]:
-        values = [y]
+    def _in_order(
+        self, a: Value, b: Value, steps: Iterable[int], order: _Order, before: Value | None = None
+    ) -> list[Value]:
+        values = [] if before is None else [before]
         for t in steps:
-            values.append(self._step(self._row(a, t), values[-1], self._row(b, t)))
+            summand = self._row(b, t, order)
+            values.append(self._step(self._row(a, t, order), values[-1], summand) if values else summand)
         return values
 
     def _in_blocks(self, a: Value, b: Value, steps: int, size: int) -> Value:
         """All blocks at once as if each began with zero; then what each hands on to the next; then both together."""
         ops, blocks = self._ops, steps // size
         parts = [_Part(j, (blocks - 1) * size + j + 1, size) for j in range(size)]
-        as_it_is = tuple(range(b.tensor.rank))
-        ys, products = [self._rows(b, as_it_is, parts[0])], [self._rows(a, as_it_is, parts[0])]
+        ys, products = [self._rows(b, self._order, parts[0])], [self._rows(a, self._order, parts[0])]
         for part in parts[1:]:
-            factor = self._rows(a, as_it_is, part)
-            ys.append(self._step(factor, ys[-1], self._rows(b, as_it_is, part)))
+            factor = self._rows(a, self._order, part)
+            ys.append(self._step(factor, ys[-1], self._rows(b, self._order, part)))
             products.append(ops.binary("mul", factor, products[-1]))
-        *handed, last = self._in_order(products[-1], ys[-1], range(1, blocks), self._row(ys[-1], 0))
+        *handed, last = self._in_order(products[-1], ys[-1], range(blocks), tuple(range(len(self._order))))
         y, product = (ops.cat([ops.unsqueeze(v, 1) for v in values], 1) for values in (ys, products))
         begun, carried = ops.slice(y, 0, 1, blocks), ops.unsqueeze(self._stacked(handed), 1)
         later = self._step(ops.slice(product, 0, 1, blocks), carried, begun)
         whole = ops.cat([ops.slice(y, 0, 0, 1), later], 0)
-        values = ops.view(whole, (blocks * size, *b.tensor.shape[1:]))
-        _, *tail = self._in_order(a, b, range(blocks * size, steps), last)
+        values = ops.view(whole, (blocks * size, *last.tensor.shape))
+        _, *tail = self._in_order(a, b, range(blocks * size, steps), self._order, last)
         return ops.cat([values, self._stacked(tail)], 0) if tail else values
 
     def _step(self, factor: Value, y: Value, summand: Value) -> Value:
@@ -176,8 +208,8 @@ class _Steps:
             return self._ops.slice(value, 0, *part)
         return self._ops.emit("aten.select.int", (value, 0, part.start), plain(value.tensor, value.tensor.shape[1:]))
 
-    def _row(self, value: Value, t: int) -> Value:
-        return self._rows(value, tuple(range(value.tensor.rank)), _Part(t, t + 1, 1))
+    def _row(self, value: Value, t: int, order: _Order) -> Value:
+        return self._rows(value, order, _Part(t, t + 1, 1))
 
     def _rows(self, value: Value, order: _Order, part: _Part) -> Value:
         """Rows of a value, its dimensions in this order: made from rows of what only the recurrence needs."""
@@ -235,127 +267,6 @@ class _Steps:
         return aligned
 
 
-def _trees(graph: Graph, users: Mapping[int, int]) -> Iterator[_Tree]:
-    """The recurrences that are computed as trees, outermost first, where nothing reads what lies within one."""
-    producers = graph.producers()
-    known: set[int] = set()
-    for node in graph.nodes:
-        if (node.op, node.args[2:]) != ("aten.add.Tensor", (1,)) or node.result.id in known:
-            continue
-        for factors, summands in _beginnings(node, producers):
-            tree = _followed(graph, factors, summands, users)
-            if tree is not None:
-                known.update(tree.inside)
-                yield tree
-
-
-def _beginnings(node: Node, producers: Mapping[int, Node]) -> Iterator[tuple[Node, Node]]:
-    """The slices of factors and of summands where a sum is what neighbours in a tree are combined to."""
-    x, y = node.args[:2]
-    for product, own in ((x, y), (y, x)):
-        multiplied, summands = _made(product, "aten.mul.Tensor", producers), _made(own, _SLICE, producers)
-        if multiplied is None or summands is None or summands.args[1:3] != (0, 1):
-            continue
-        for factor, carried in (multiplied.args, multiplied.args[::-1]):
-            factors, before = _made(factor, _SLICE, producers), _made(carried, _SLICE, producers)
-            if factors is None or before is None or before.args[0] != summands.args[0]:
-                continue
-            a, b = operand(factors), operand(summands)
-            same = (a.tensor.shape, a.tensor.dtype) == (b.tensor.shape, b.tensor.dtype)
-            if same and a.id != b.id and b.tensor.device == "cpu" and isinstance(b.tensor.shape[0], int):
-                yield factors, summands
-
-
-def _made(arg: Argument, op: str, producers: Mapping[int, Node]) -> Node | None:
-    node = producers.get(arg.id) if isinstance(arg, Value) else None
-    return node if node is not None and node.op == op else None
-
-
-def _followed(graph: Graph, factors: Node, summands: Node, users: Mapping[int, int]) -> _Tree | None:
-    """The tree over factors and summands, if there is a value in which each row is one of the recurrence's."""
-    a, b = operand(factors), operand(summands)
-    steps = range(_size(b))
-    rows: dict[int, _Known] = {
-        a.id: _Known(tuple(_Span("a", t, t) for t in steps)),
-        b.id: _Known(tuple(_Span("b", t, t) for t in steps)),
-    }
-    wanted = _Known(tuple(_Span("b", 0, t) for t in steps))
-    inside: dict[int, int] = {}
-    for node in graph.nodes:
-        found = _found(node, rows, b.tensor.shape[1:])
-        if found is None:
-            continue
-        for value in node.operands():
-            inside[value.id] = inside.get(value.id, 0) + 1
-        if found == wanted and node.result.tensor.shape == b.tensor.shape:
-            known = all(users.get(i, 0) == inside.get(i, 0) for i in rows if i not in (a.id, b.id))
-            return _Tree(factors.result.id, summands.result.id, node.result.id, len(steps), inside) if known else None
-        rows[node.result.id] = found
-    return None
-
-
-def _found(node: Node, rows: Mapping[int, _Known], row: tuple[dims.Dim, ...]) -> _Known | None:
-    """What the rows of a node's result are, each of this shape, where those of all that it reads are known."""
-    operands = tuple(node.operands())
-    if not operands or not all(v.id in rows for v in operands):
-        return None
-    known = [rows[v.id].rows for v in operands]
-    beside = {rows[v.id].beside for v in operands}
-    alike = len({v.tensor.shape for v in operands}) == 1
-    match node.op, node.args[1:]:
-        case "aten.view.default", _ if beside == {2}:
-            size = len(known[0])
-            return {(size // 2, 2, *row): _Known(known[0], 2), (size, *row): _Known(known[0])}.get(
-                node.result.tensor.shape
-            )
-        case _ if beside != {1}:
-            return None
-        case "aten.slice.Tensor", (0, int(start), int(stop), int(step)):
-            return _Known(known[0][start:stop:step])
-        case "aten.mul.Tensor", _ if alike and len(known) == 2:
-            return _Known(tuple(map(_product, *known)))
-        case "aten.add.Tensor", (_, 1) if alike and len(known) == 2:
-            return _Known(tuple(map(_sum, *known)))
-        case "aten.cat.default", (0,):
-            return _Known(tuple(itertools.chain(*known)))
-        case "aten.cat.default", (1,) if alike and len(known) == 2:
-            return _Known(tuple(itertools.chain(*zip(*known, strict=True))), 2)
-        case "aten.unsqueeze.default", (1,):
-            return _Known(known[0])
-        case "aten.constant_pad_nd.default", ((*others, 0, int(more)), _) if more >= 0 and not any(others):
-            return _Known((*known[0], *([None] * more))) if len(others) + 2 == 2 * operand(node).tensor.rank else None
-    return None
-
-
-def _product(x: _Span | None, y: _Span | None) -> _Span | None:
-    """Of two rows: factors with what comes before them, in either order."""
-    for early, late in ((x, y), (y, x)):
-        if early is not None and late is not None and late.kind == "a" and early.last + 1 == late.first:
-            match early.kind:
-                case "a":
-                    return _Span("a", early.first, late.last)
-                case "b":
-                    return _Span("ab", early.first, late.last, late.first)
-    return None
-
-
-def _sum(x: _Span | None, y: _Span | None) -> _Span | None:
-    """Of two rows: what is carried to a stretch and the stretch's own, in either order."""
-    for carried, own in ((x, y), (y, x)):
-        if carried is not None and carried.kind == "ab" and own == _Span("b", carried.middle, carried.last):
-            return _Span("b", carried.first, carried.last)
-    return None
-
-
-def _size(value: Value) -> int:
-    """The size of the first dimension of a value whose tree was found, which is a number."""
-    return _integer(shape_argument(value.tensor.shape)[0])
-
-
 def _integer(arg: Argument) -> int:
     assert isinstance(arg, int), "a size or a dimension that is not known only at the call"
     return arg
-
-
-def _without(dim: int, order: Iterable[int]) -> list[int]:
-    return [d for d in order if d != dim]
