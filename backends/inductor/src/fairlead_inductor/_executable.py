@@ -25,6 +25,8 @@ from fairlead.ir import Graph, Role, ScalarType, TensorType, dims
 from fairlead_inductor._exact import exact
 from fairlead_inductor._expected import TRUSTED, Expected, trusting
 from fairlead_inductor._layouts import Layouts, channels_last, laying_out, weighs_more_than_images
+from fairlead_inductor._masks import Masks
+from fairlead_inductor._order import before_convolutions
 from fairlead_inductor._rounding import rounding
 from fairlead_inductor._stored import noting_libraries, packed
 from fairlead_inductor._trees import (
@@ -70,6 +72,10 @@ class InductorExecutable:
     takes_parameters = True
 
     def __init__(self, graph: Graph, options: InductorOptions, module: torch.fx.GraphModule | None = None) -> None:
+        self._stored_as = graph
+        self._masks = Masks(graph) if module is None else None
+        if self._masks is not None:
+            graph = before_convolutions(self._masks.graph)
         self._graph = graph
         self._module = module
         devices = _devices(graph)
@@ -118,7 +124,12 @@ class InductorExecutable:
     def __call__(self, inputs: Sequence[Any], /) -> Sequence[Any]:
         if self._is_recorded:
             admit_thread()
-        results = self._results(inputs if isinstance(inputs, list) else list(inputs))
+        inputs = inputs if isinstance(inputs, list) else list(inputs)
+        if self._masks is None:
+            results = self._results(inputs)
+        else:
+            self._masks.shown_as_bytes(inputs)
+            results = self._masks.of_bytes(self._results(inputs))
         return results if self._kept is None else self._kept(results)
 
     def dump(self) -> bytes:
@@ -136,7 +147,7 @@ class InductorExecutable:
         with self._lock, compile_lock:
             if not self._variants and not self._graph.symbols and not self._layouts.waits:
                 in_clean_thread(lambda: self._compiled_or_not(()))
-            return packed(self._graph, self._libraries)
+            return packed(self._stored_as, self._libraries)
 
     def readable(self) -> Mapping[str, str]:
         """The code that Inductor generates, for each set of sizes so far that needed its own.

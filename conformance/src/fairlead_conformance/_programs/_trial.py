@@ -45,11 +45,6 @@ class Trial:
         """Where tensors of the check are."""
         return self.subject.place
 
-    @property
-    def draws_itself(self) -> bool:
-        """Whether the backend draws its own random numbers, which need not be torch's."""
-        return self.capabilities.rng
-
     def compile(self, program: Callable[..., Any], **how: Any) -> Twin:
         """The program compiled by the backend, beside itself in eager; keywords are those of `Twin`."""
         twin = Twin(program, self.subject, self.seen, **{"salt": self.salt, **how})
