@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import re
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
@@ -543,7 +545,7 @@ def test_a_step_that_eager_has_done_sooner_is_eagers(slow: Timed, monkeypatch: p
 def test_a_step_is_measured_as_autograd_does_it(slow: Timed, monkeypatch: pytest.MonkeyPatch) -> None:
     slow.seconds = lambda graph, inputs: 0.0
     told: list[tuple[float, float | None]] = []
-    monkeypatch.setattr(Step, "forward", lambda self, program, mine, eager, goes: told.append((mine, eager)))
+    monkeypatch.setattr(Step, "forward", lambda self, program, mine, eager, **how: told.append((mine, eager)))
     module = nn.Sequential(*(nn.Linear(512, 512) for _ in range(4)))
     x = torch.randn(512, 512, requires_grad=True)
     fairlead.compile(module, backend="slow", fallback=("eager",))(x)
@@ -554,23 +556,60 @@ def test_a_step_is_measured_as_autograd_does_it(slow: Timed, monkeypatch: pytest
     assert all(p.grad is None for p in module.parameters())
 
 
+class Leaving:
+    """A program that notes what it is left to eager for."""
+
+    def __init__(self) -> None:
+        self.left: list[float] = []
+
+    def leave(self, mine: float, eager: float) -> None:
+        self.left.append(mine)
+
+
 def test_a_step_stays_that_is_not_slower() -> None:
-    left: list[float] = []
-
-    class Leaving:
-        def leave(self, mine: float, eager: float) -> None:
-            left.append(mine)
-
     program: Any = Leaving()
+    left = program.left
     for backward, goes, is_left in ((0.99, False, False), (1.01, False, True), (0.99, True, False)):
         left.clear()
         original = Original(program)
         step = Step(original)
-        step.forward(program, 1.0, 2.0, goes=goes)
+        step.forward(program, 1.0, 2.0, goes=goes, again=lambda: None)
         step.backward(program, backward, goes=goes)
         step.backward(program, 100.0, goes=False)  # of another call, which nobody measured
         assert left == ([1.0 + backward] * 2 if is_left else [])
         assert original.has_taken_over is (is_left or goes), "what goes to eager in both runs as it was captured"
+
+
+@pytest.mark.parametrize(
+    ("backward", "found", "left"),
+    [(1.01, (0.5, 2.0), []), (0.99, (1.5, 2.0), [2.49]), (2.0, (0.0, 9.0), [3.0]), (0.2, (9.0, 1.0), [])],
+    ids=["looked slower", "looked quicker", "clearly slower", "clearly quicker"],
+)
+def test_a_forward_is_measured_again_beside_its_backward_where_it_is_close(
+    backward: float, found: tuple[float, float], left: list[float]
+) -> None:
+    """A machine may be quicker before the backward is compiled than after it."""
+    program: Any = Leaving()
+    step = Step(Original(program))
+    step.forward(program, 1.0, 2.0, goes=False, again=lambda: found)
+    step.backward(program, backward, goes=False)
+    assert program.left == left * 2
+
+
+def test_what_measures_again_keeps_no_tensors(slow: Timed, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow.seconds = lambda graph, inputs: 0.0
+    told: list[Callable[[], tuple[float, float] | None]] = []
+    monkeypatch.setattr(Step, "forward", lambda self, *given, again, **how: told.append(again))
+    layer, x = nn.Linear(512, 512), torch.randn(512, 512, requires_grad=True)
+    result = fairlead.compile(layer, backend="slow", fallback=("eager",))(x)
+    (again,) = told
+    assert again() is not None
+    assert layer.weight.grad is None
+    alive = weakref.ref(x)
+    del x, result
+    gc.collect()
+    assert alive() is None
+    assert again() is None
 
 
 def test_what_stands_for_something_else_does_not_run_as_captured(slow: Timed) -> None:

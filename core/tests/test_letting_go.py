@@ -1,14 +1,15 @@
-"""Memory that nobody else holds is let go of while a program runs, by executables that empty their list of inputs."""
+"""Memory that nobody else holds is let go of: within a call, by executables that empty their inputs, and after it."""
 
 from __future__ import annotations
 
+import gc
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 import fairlead
 from fairlead._program import Program
@@ -186,3 +187,18 @@ def test_inputs_among_the_outputs_and_strides_stay_what_they_are(backend: Emptie
             assert mine.stride() == theirs.stride()
         found[1].sum().backward()
         torch.testing.assert_close(x.grad, y)
+
+
+@pytest.mark.parametrize("how", ["inference", "forward", "step"])
+def test_no_program_keeps_the_inputs_of_its_first_call(how: str) -> None:
+    program = fairlead.compile(nn.Linear(64, 64), backend="eager")
+    x = torch.randn(8, 64)
+    with torch.set_grad_enabled(how != "inference"):
+        result = program(x)
+    if how == "step":
+        result.sum().backward()
+    alive = [weakref.ref(x), weakref.ref(result)]
+    del x, result
+    gc.collect()
+    assert [ref() for ref in alive] == [None, None]
+    assert program(torch.randn(8, 64)).shape == (8, 64)

@@ -7,8 +7,9 @@ import os
 import statistics
 import threading
 import time
+import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 
@@ -65,35 +66,61 @@ def is_worth_measuring(graph: Graph) -> bool:
     return bool(graph.symbols) or sum(work(node, {}) for node in graph.nodes) >= _MUCH
 
 
+class _Forward(NamedTuple):
+    """What is known of a step before its backward; ``again`` measures ``mine`` and ``eager`` anew, where it can."""
+
+    program: MeasuredProgram
+    mine: float
+    eager: float
+    goes: bool
+    again: Callable[[], tuple[float, float] | None]
+
+
 class Step:
     """The graphs of a training step, forward and backward, and what eager takes for both as they were captured."""
 
     def __init__(self, original: Original) -> None:
         self.original = original
-        self._forward: tuple[MeasuredProgram, float, float, bool] | None = None
+        self._forward: _Forward | None = None
 
-    def forward(self, program: MeasuredProgram, mine: float, eager: float | None, *, goes: bool) -> None:
+    def forward(
+        self,
+        program: MeasuredProgram,
+        mine: float,
+        eager: float | None,
+        *,
+        goes: bool,
+        again: Callable[[], tuple[float, float] | None],
+    ) -> None:
         """The forward takes ``mine`` seconds, in eager mode if it ``goes`` there, and the step takes eager so many.
 
-        None where that is not known.
+        None where that is not known. ``again`` measures both anew: a backward is compiled before it is measured, which
+        may take a minute, and machines are quicker at one time than at another.
         """
-        self._forward = None if eager is None else (program, mine, eager, goes)
+        self._forward = None if eager is None else _Forward(program, mine, eager, goes, again)
 
     def backward(self, program: MeasuredProgram, mine: float, *, goes: bool) -> None:
         """The backward takes so many: leave both to eager if that has them done sooner, or if each went there.
 
         By no `MARGIN`: what is measured one by one goes together no quicker.
         """
-        if self._forward is None:
+        forward, self._forward = self._forward, None
+        if forward is None:
             return
-        forward, before, eager, went = self._forward
-        self._forward = None
+        before, eager = forward.mine, forward.eager
+        if not _is_clear(before + mine, eager):
+            before, eager = forward.again() or (before, eager)
         if before + mine > eager:
-            forward.leave(before + mine, eager)
+            forward.program.leave(before + mine, eager)
             program.leave(before + mine, eager)
             self.original.take_over()
-        elif went and goes:
+        elif forward.goes and goes:
             self.original.take_over()
+
+
+def _is_clear(one: float, other: float) -> bool:
+    """Whether one of the two times is so much shorter that no further turn would change that."""
+    return max(one, other) > _CLEAR * min(one, other)
 
 
 class MeasuredProgram:
@@ -193,7 +220,8 @@ class MeasuredProgram:
         elif captured is not None and kind is Kind.inference and goes:
             step.original.take_over()
         elif captured is not None and kind is Kind.forward:
-            step.forward(self, eager if goes else mine, self._of_a_step(captured, args), goes=goes)
+            of_eager = self._of_a_step(captured, args)
+            step.forward(self, eager if goes else mine, of_eager, goes=goes, again=self._measuring(captured, args))
 
     def _compared(self, args: Sequence[Any], captured: Callable[[list[Any]], Any] | None) -> Times | None:
         """What both take; None where nothing is to be gained, or eager cannot do it."""
@@ -213,7 +241,7 @@ class MeasuredProgram:
                     break
                 asked = min(asked, self._turn(lambda: self._seconds_after(eager, args)))
                 other = min(other, self._turn(lambda: self._seconds(eager, args)))
-                if max(asked, other) > _CLEAR * min(asked, other):
+                if _is_clear(asked, other):
                     break
         except Exception as error:
             _log.warning("graph %s is not tried in eager mode: %s", self._graph.name, cause(error))
@@ -236,6 +264,23 @@ class MeasuredProgram:
         except Exception as error:
             _log.info("the step of graph %s is not tried in eager mode: %s", self._graph.name, cause(error))
             return None
+
+    def _measuring(
+        self, captured: Callable[[list[Any]], Any], args: Sequence[Any]
+    ) -> Callable[[], tuple[float, float] | None]:
+        """What measures a forward as it runs by then, and a step in eager mode, if the tensors are still there."""
+        kept = [weakref.ref(x) if isinstance(x, torch.Tensor) else (lambda x=x: x) for x in args]
+
+        def again() -> tuple[float, float] | None:
+            given = [get() for get in kept]
+            if any(x is None for x in given):
+                return None
+            eager = self._of_a_step(captured, given)
+            mine = self._turn(lambda: self._seconds(self._program, given))
+            self._results = None
+            return None if eager is None else (mine, eager)
+
+        return again
 
     def _turn(self, seconds_of_a_call: Callable[[], float]) -> float:
         """The median seconds of some calls: what takes a backend longer now and then does so in other calls too."""

@@ -59,9 +59,10 @@ class Original:
         sources = [places.get(id(x)) for x in inputs]
         if not set(written) <= set(sources):
             return None
+        others = [x if p is None else None for x, p in zip(inputs, sources, strict=True)]
 
         def run(given: Sequence[Any]) -> Any:
-            return self.forward(*(x if p is None else given[p] for x, p in zip(inputs, sources, strict=True)))
+            return self.forward(*(x if p is None else given[p] for x, p in zip(others, sources, strict=True)))
 
         return run
 

@@ -124,11 +124,12 @@ class _Capture:
         self._is_wrapped = is_wrapped
         given = [list(pieces(x, s)) for x, s in zip(inputs, sources, strict=True)]
         self._counts = tuple(map(len, given))
-        self._inputs = tuple(x for each in given for x, _ in each)
+        tensors = [x for each in given for x, _ in each]
+        self._kinds = tuple(map(_kind, tensors))  # not the tensors: AOTAutograd keeps this as long as the program
         self._roles = tuple((Role(s.kind) if s.kind else Role.user, s.name) for each in given for _, s in each)
         whole = [x for x, each in zip(inputs, given, strict=True) for _ in each]
         # writes to a tensor that is made of others do not count as writes to those
-        self._versioned = frozenset(i for i, x in enumerate(self._inputs) if x is whole[i] and _has_version(x))
+        self._versioned = frozenset(i for i, x in enumerate(tensors) if x is whole[i] and _has_version(x))
         self._saved_roles: dict[str, tuple[Role, str]] = {}
         self._saved: dict[str, int] = {}
         self._forward: tuple[int, ...] = ()
@@ -167,9 +168,7 @@ class _Capture:
 
     def _given_roles(self, inputs: Sequence[Any]) -> Sequence[tuple[Role, str]]:
         """The roles of the Dynamo graph's inputs, where AOTAutograd passes just those on, in their order."""
-        if len(inputs) != len(self._roles) or not all(map(_alike, inputs, self._inputs)):
-            return ()
-        return self._roles
+        return self._roles if tuple(map(_kind, inputs)) == self._kinds else ()
 
     def _backward_roles(self, gm: torch.fx.GraphModule) -> list[tuple[Role, str]]:
         return [
@@ -260,7 +259,6 @@ def _has_version(given: Any) -> bool:
     return isinstance(given, torch.Tensor) and not given.is_inference()
 
 
-def _alike(traced: Any, given: Any) -> bool:
-    if not isinstance(given, torch.Tensor):
-        return not isinstance(traced, torch.Tensor)
-    return isinstance(traced, torch.Tensor) and traced.dtype == given.dtype and traced.dim() == given.dim()
+def _kind(given: Any) -> tuple[torch.dtype, int] | None:
+    """What an input has in common with what stands for it in a trace: the dtype and rank of a tensor."""
+    return (given.dtype, given.dim()) if isinstance(given, torch.Tensor) else None
