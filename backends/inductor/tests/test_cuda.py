@@ -317,3 +317,16 @@ def test_rows_of_an_odd_width_have_no_gaps(mode: str, dtype: torch.dtype) -> Non
             torch.testing.assert_close(found, right, rtol=0.02, atol=1e-3)  # ATen adds up in another order
     called = {event.name for event in profile.events() or ()}
     assert ("fairlead_inductor::in_bands" in called) is (dtype is torch.bfloat16)
+
+
+def test_dropout_in_place_trains() -> None:
+    """It draws by another op than dropout does, of which torch's decomposition is bool."""
+    x = torch.randn(64, 256, device="cuda", requires_grad=True)
+    program: Any = fairlead.compile(
+        lambda x: nn.functional.dropout(x.sin(), 0.5, inplace=True), backend="inductor", fallback=(), benchmark=False
+    )
+    y = program(x)
+    (gradient,) = torch.autograd.grad(y.sum(), x)
+    kept = y != 0
+    assert 0.4 < kept.float().mean() < 0.6
+    torch.testing.assert_close(gradient, torch.where(kept, 2 * x.cos(), 0.0).detach())

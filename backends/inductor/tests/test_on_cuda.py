@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch._inductor.decomposition import select_decomp_table
 from torch._subclasses import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
@@ -28,6 +29,21 @@ def given(there: Graph, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
             node.kwargs = {**node.kwargs, "device": "cpu"}
     module.recompile()
     return list(module(*inputs))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
+def test_what_is_drawn_has_the_dtype_of_the_operand(dtype: torch.dtype) -> None:
+    name = {torch.float32: "f32", torch.float16: "f16"}[dtype]
+    there = graph(
+        f'in %0 user "" : {name}[64] @cuda:0',
+        f"%1 = aten.bernoulli.p(%0, 0.25, none) : {name}[64] @cuda:0",
+        "out %1 user",
+    )
+    with FakeTensorMode():
+        fake = torch.empty(64, dtype=dtype, device="cuda")
+        module = make_fx(exact(to_fx(there)), decomposition_table=select_decomp_table())(fake)
+        (drawn,) = module(fake)
+    assert drawn.dtype is dtype
 
 
 @pytest.mark.parametrize("dtype", ["u8", "i8", "i16"])

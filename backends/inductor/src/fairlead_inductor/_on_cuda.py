@@ -3,7 +3,8 @@
 What is on another device is left as it is. Triton adds no integers of 8 or 16 bits to memory, and rounds a sum of
 halves at each addend, where torch adds up in float32. Its floor, ceil and fmod take denormal numbers for zero. Its
 Bessel functions of infinity are infinity, where torch has NaN. A number beyond 16 bits it converts to the nearest
-integer of 16 bits, where torch has the last 16 bits of that of 32.
+integer of 16 bits, where torch has the last 16 bits of that of 32. What it draws with a probability is bool, where
+torch has the dtype of the operand.
 """
 
 from __future__ import annotations
@@ -92,6 +93,11 @@ def fmod(x: torch.Tensor, y: torch.Tensor | float) -> torch.Tensor:
     return torch.fmod(x.double(), divisor.double()).to(dtype)
 
 
+def _bernoulli(x: torch.Tensor, *args: Any, **how: Any) -> torch.Tensor:
+    drawn: torch.Tensor = _aten.bernoulli.p(x, *args, **how)
+    return drawn.to(x.dtype)
+
+
 def _nan_at_infinity(op: _Op) -> _Op:
     def run(x: torch.Tensor) -> torch.Tensor:
         if x.device.type != "cuda" or not x.is_floating_point():
@@ -115,6 +121,7 @@ EXACT_ON_CUDA: dict[Any, _Op] = {
         for op in (_aten.scatter.reduce, _aten.scatter.value_reduce)
     },
     _aten.index_reduce.default: _index_reduce,
+    _aten.bernoulli.p: _bernoulli,
     _aten.floor.default: _floor,
     _aten.ceil.default: _ceil,
     _aten.fmod.Tensor: fmod,
