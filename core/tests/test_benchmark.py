@@ -596,6 +596,10 @@ def test_a_forward_is_measured_again_beside_its_backward_where_it_is_close(
     assert program.left == left * 2
 
 
+def fails(*args: object) -> float:
+    raise RuntimeError("no memory")
+
+
 def test_what_measures_again_keeps_no_tensors(slow: Timed, monkeypatch: pytest.MonkeyPatch) -> None:
     slow.seconds = lambda graph, inputs: 0.0
     told: list[Callable[[], tuple[float, float] | None]] = []
@@ -605,6 +609,9 @@ def test_what_measures_again_keeps_no_tensors(slow: Timed, monkeypatch: pytest.M
     (again,) = told
     assert again() is not None
     assert layer.weight.grad is None
+    with monkeypatch.context() as within:
+        within.setattr(MeasuredProgram, "_seconds", fails)
+        assert again() is None, "no trial fails a backward"
     alive = weakref.ref(x)
     del x, result
     gc.collect()

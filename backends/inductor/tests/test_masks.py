@@ -152,3 +152,22 @@ def test_dropout_trains_through_its_mask(dynamic: bool) -> None:
     kept = y != 0
     assert 0.4 < kept.float().mean() < 0.6
     torch.testing.assert_close(gradient, torch.where(kept, 2 * x.exp(), 0.0).detach(), rtol=1e-5, atol=1e-6)
+
+
+def test_another_backend_that_takes_over_has_the_masks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the second call on an executable has the only list of what a forward saved."""
+    layer = nn.Hardtanh()
+    program: Any = fairlead.compile(layer, backend="inductor", fallback=("eager",), benchmark=False)
+    x = torch.randn(64, 64, requires_grad=True)
+    torch.autograd.grad(program(x).sum(), x)
+    given: list[list[torch.dtype]] = []
+
+    def fit(self: InductorExecutable, inputs: list[Tensor], *how: Any) -> bool:
+        given.append([t.dtype for t in inputs])
+        raise RuntimeError("they do not fit")
+
+    result = program(x)
+    monkeypatch.setattr(InductorExecutable, "_fit", fit)
+    (gradient,) = torch.autograd.grad(result.sum(), x)
+    assert any(torch.uint8 in dtypes for dtypes in given)
+    torch.testing.assert_close(gradient, (x.abs() < 1).float(), rtol=0, atol=0)

@@ -276,9 +276,15 @@ class MeasuredProgram:
             if any(x is None for x in given):
                 return None
             eager = self._of_a_step(captured, given)
-            mine = self._turn(lambda: self._seconds(self._program, given))
-            self._results = None
-            return None if eager is None else (mine, eager)
+            if eager is None:
+                return None
+            try:
+                return self._turn(lambda: self._seconds(self._program, given)), eager
+            except Exception as error:
+                _log.info("the forward of graph %s is not measured again: %s", self._graph.name, cause(error))
+                return None
+            finally:
+                self._results = None
 
         return again
 

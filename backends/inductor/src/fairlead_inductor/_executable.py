@@ -72,10 +72,8 @@ class InductorExecutable:
     takes_parameters = True
 
     def __init__(self, graph: Graph, options: InductorOptions, module: torch.fx.GraphModule | None = None) -> None:
-        self._stored_as = graph
-        self._masks = Masks(graph) if module is None else None
-        if self._masks is not None:
-            graph = before_convolutions(self._masks.graph)
+        self._masks = Masks(graph, stay=module is not None)
+        graph = before_convolutions(self._masks.graph)
         self._graph = graph
         self._module = module
         devices = _devices(graph)
@@ -125,11 +123,12 @@ class InductorExecutable:
         if self._is_recorded:
             admit_thread()
         inputs = inputs if isinstance(inputs, list) else list(inputs)
-        if self._masks is None:
-            results = self._results(inputs)
-        else:
-            self._masks.shown_as_bytes(inputs)
+        self._masks.show_as_bytes(inputs)
+        try:
             results = self._masks.of_bytes(self._results(inputs))
+        except Exception:
+            self._masks.show_as_masks(inputs)
+            raise
         return results if self._kept is None else self._kept(results)
 
     def dump(self) -> bytes:
@@ -147,7 +146,7 @@ class InductorExecutable:
         with self._lock, compile_lock:
             if not self._variants and not self._graph.symbols and not self._layouts.waits:
                 in_clean_thread(lambda: self._compiled_or_not(()))
-            return packed(self._stored_as, self._libraries)
+            return packed(self._masks.given, self._libraries)
 
     def readable(self) -> Mapping[str, str]:
         """The code that Inductor generates, for each set of sizes so far that needed its own.

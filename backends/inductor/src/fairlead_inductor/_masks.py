@@ -18,29 +18,39 @@ from fairlead.ir import DType, Graph, Node, Output, TensorType, Token, Value
 __all__ = ["Masks"]
 
 _MANY = 2**10
-"""With fewer elements a mask stays what it is: to show it as bytes takes a microsecond."""
+"""With fewer elements a mask stays what it is: to show its memory as bytes is a call for each."""
 
 
 class Masks:
     """The masks among the inputs and the results of a graph, and the graph that has bytes in their place.
 
     A byte is 0 or 1, as in a mask, whose memory is shown as bytes, and the other way round: nothing is copied. What is
-    written to an input, and what shows an input's memory, stays as it is.
+    written to an input, and what shows an input's memory, stays as it is; with ``stay`` all masks do.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, *, stay: bool = False) -> None:
+        self.given = self.graph = graph
+        self._inputs: Sequence[int] = ()
+        self._results: Sequence[int] = ()
+        if stay:
+            return
         touched = {i for o in graph.outputs for i in (o.target, o.aliases)}
         inputs = [i for i, item in enumerate(graph.inputs) if i not in touched and _is_mask(item.value)]
         made = {r.id for node in graph.nodes for r in node.results if r is not None}
         own = [k for k, o in enumerate(graph.outputs) if (o.target, o.aliases) == (None, None)]
         results = [k for k in own if _is_mask(v := graph.outputs[k].value) and v.id in made]
-        self._inputs, self._results = inputs, results
-        self.graph = _in_bytes(graph, inputs, results) if inputs or results else graph
+        if inputs or results:
+            self._inputs, self._results, self.graph = inputs, results, _in_bytes(graph, inputs, results)
 
-    def shown_as_bytes(self, inputs: list[Any]) -> None:
+    def show_as_bytes(self, inputs: list[Any]) -> None:
         """Put bytes in the place of the masks in the list."""
         for i in self._inputs:
             inputs[i] = inputs[i].view(torch.uint8)
+
+    def show_as_masks(self, inputs: list[Any]) -> None:
+        """Put the masks back, for another backend, unless the list was emptied."""
+        for i in self._inputs if inputs else ():
+            inputs[i] = inputs[i].view(torch.bool)
 
     def of_bytes(self, results: Sequence[Any]) -> Sequence[Any]:
         """The results of the graph that was given, of those of the graph with bytes."""
