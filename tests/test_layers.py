@@ -34,8 +34,8 @@ LAYERS: tuple[frozenset[str], ...] = (
             "artifacts",
         }
     ),
-    frozenset({"_debug", "_failures", "_program", "_results", "_capture", "_compile"})
-    | {"_benchmark", "_first_call", "_heap", "_original", "_pieces", "_precision", "_sink", "_verified", "_worth"},
+    frozenset({"_debug", "_failures", "_program", "_results", "_capture", "_compile", "_first_call", "_second_call"})
+    | {"_benchmark", "_heap", "_original", "_pieces", "_precision", "_sink", "_verified", "_worth"},
     frozenset(
         {"_arguments", "_dims", "_direct", "_explain", "_freeze", "_handle", "_progress", "_shapes", "_user"}
         | {"_step", "torch"}

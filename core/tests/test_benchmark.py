@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import re
 import threading
 import time
-import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
@@ -17,11 +15,10 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 import fairlead
-from fairlead import _benchmark, _first_call
+from fairlead import _benchmark, _first_call, _second_call
 from fairlead._arguments import request_of
 from fairlead._benchmark import ROUNDS, WARM, Choice
-from fairlead._first_call import MeasuredProgram, Step, is_worth_measuring
-from fairlead._original import Original
+from fairlead._first_call import MeasuredProgram, is_worth_measuring
 from fairlead.backend import API_VERSION, Capabilities, NoOptions, Probe, Support
 from fairlead.errors import ArgumentError
 from fairlead.interpret import to_fx
@@ -463,7 +460,7 @@ def test_a_graph_is_measured_on_a_cpu_alone(device: str, is_measured: bool) -> N
 
 def test_nothing_is_measured_in_a_process_that_was_forked(monkeypatch: pytest.MonkeyPatch) -> None:
     assert is_worth_measuring(sine())
-    monkeypatch.setattr(_first_call, "_parents", [1])
+    monkeypatch.setattr(_second_call, "_parents", [1])
     assert not is_worth_measuring(sine())
 
 
@@ -522,101 +519,6 @@ def test_a_frozen_program_runs_it_too(slow: Timed, weights: Any) -> None:
                 assert torch.equal(run(x), module(x))
             assert ops_of(lambda: run(x)) == ops_of(lambda: module(x))
     assert len(slow.runs) == tried
-
-
-def test_a_step_that_eager_has_done_sooner_is_eagers(slow: Timed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(MeasuredProgram, "_of_a_step", lambda *given: 1e-4)
-    module, x = Written(), torch.randn(SIZE)
-    run = fairlead.compile(module, backend="slow", fallback=("eager",))
-    for step in range(3):
-        module.zero_grad()
-        result = run(x)
-        assert (type(result.grad_fn).__name__ == "MulBackward0") is (step > 0)
-        result.sum().backward()
-        torch.testing.assert_close(module.weight.grad, 2 * x * (x * module.weight.detach()).cos())
-        assert float(module.count) == step + 1
-    graphs = run.fairlead.placement.graphs
-    assert [[p.backend for p in g.parts] for g in graphs] == [["eager"], ["eager"]]
-    assert {g.native for g in graphs} == {0}
-    (reason,) = {d.reason for g in graphs for d in g.declines}
-    assert re.fullmatch(r"slower than eager here: \S+ ms a step beside 0.1", reason)
-
-
-def test_a_step_is_measured_as_autograd_does_it(slow: Timed, monkeypatch: pytest.MonkeyPatch) -> None:
-    slow.seconds = lambda graph, inputs: 0.0
-    told: list[tuple[float, float | None]] = []
-    monkeypatch.setattr(Step, "forward", lambda self, program, mine, eager, **how: told.append((mine, eager)))
-    module = nn.Sequential(*(nn.Linear(512, 512) for _ in range(4)))
-    x = torch.randn(512, 512, requires_grad=True)
-    fairlead.compile(module, backend="slow", fallback=("eager",))(x)
-    ((mine, eager),) = told
-    assert eager is not None
-    assert 1.5 * mine < eager, "a backward has twice the products of its forward"
-    assert x.grad is None
-    assert all(p.grad is None for p in module.parameters())
-
-
-class Leaving:
-    """A program that notes what it is left to eager for."""
-
-    def __init__(self) -> None:
-        self.left: list[float] = []
-
-    def leave(self, mine: float, eager: float) -> None:
-        self.left.append(mine)
-
-
-def test_a_step_stays_that_is_not_slower() -> None:
-    program: Any = Leaving()
-    left = program.left
-    for backward, goes, is_left in ((0.99, False, False), (1.01, False, True), (0.99, True, False)):
-        left.clear()
-        original = Original(program)
-        step = Step(original)
-        step.forward(program, 1.0, 2.0, goes=goes, again=lambda: None)
-        step.backward(program, backward, goes=goes)
-        step.backward(program, 100.0, goes=False)  # of another call, which nobody measured
-        assert left == ([1.0 + backward] * 2 if is_left else [])
-        assert original.has_taken_over is (is_left or goes), "what goes to eager in both runs as it was captured"
-
-
-@pytest.mark.parametrize(
-    ("backward", "found", "left"),
-    [(1.01, (0.5, 2.0), []), (0.99, (1.5, 2.0), [2.49]), (2.0, (0.0, 9.0), [3.0]), (0.2, (9.0, 1.0), [])],
-    ids=["looked slower", "looked quicker", "clearly slower", "clearly quicker"],
-)
-def test_a_forward_is_measured_again_beside_its_backward_where_it_is_close(
-    backward: float, found: tuple[float, float], left: list[float]
-) -> None:
-    """A machine may be quicker before the backward is compiled than after it."""
-    program: Any = Leaving()
-    step = Step(Original(program))
-    step.forward(program, 1.0, 2.0, goes=False, again=lambda: found)
-    step.backward(program, backward, goes=False)
-    assert program.left == left * 2
-
-
-def fails(*args: object) -> float:
-    raise RuntimeError("no memory")
-
-
-def test_what_measures_again_keeps_no_tensors(slow: Timed, monkeypatch: pytest.MonkeyPatch) -> None:
-    slow.seconds = lambda graph, inputs: 0.0
-    told: list[Callable[[], tuple[float, float] | None]] = []
-    monkeypatch.setattr(Step, "forward", lambda self, *given, again, **how: told.append(again))
-    layer, x = nn.Linear(512, 512), torch.randn(512, 512, requires_grad=True)
-    result = fairlead.compile(layer, backend="slow", fallback=("eager",))(x)
-    (again,) = told
-    assert again() is not None
-    assert layer.weight.grad is None
-    with monkeypatch.context() as within:
-        within.setattr(MeasuredProgram, "_seconds", fails)
-        assert again() is None, "no trial fails a backward"
-    alive = weakref.ref(x)
-    del x, result
-    gc.collect()
-    assert alive() is None
-    assert again() is None
 
 
 def test_what_stands_for_something_else_does_not_run_as_captured(slow: Timed) -> None:

@@ -13,11 +13,12 @@ import torch
 
 from fairlead import _debug, _failures, _hook_calls, _settings, hooks
 from fairlead._benchmark import BenchmarkedProgram, Choice, Trials
-from fairlead._first_call import MeasuredProgram, Step, is_worth_measuring
+from fairlead._first_call import MeasuredProgram, is_worth_measuring
 from fairlead._heap import keep_freed_memory
 from fairlead._precision import PreciseProgram, options_of, set_to
 from fairlead._program import Plan, Program, Runnable
 from fairlead._registry import registry
+from fairlead._second_call import Step
 from fairlead._stages import Stage
 from fairlead._verified import Subject, VerifiedProgram, Verify
 from fairlead._worth import taking_turns

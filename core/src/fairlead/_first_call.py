@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import logging
-import os
 import statistics
 import threading
 import time
-import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 
 from fairlead._benchmark import MARGIN, Choice, work_of
 from fairlead._capture import no_modes
 from fairlead._messages import cause
-from fairlead._original import Original, differentiable, trainable
 from fairlead._precision import devices_of
 from fairlead._program import Runnable
+from fairlead._second_call import Step, has_been_forked
 from fairlead.interpret import in_clean_thread
 from fairlead.ir import Graph, Kind, Role
 from fairlead.partition import DRAWS
 from fairlead.passes import communicates, work
 
-__all__ = ["MeasuredProgram", "Step", "is_worth_measuring"]
+__all__ = ["MeasuredProgram", "is_worth_measuring"]
 
 _log = logging.getLogger("fairlead.benchmark")
 
@@ -52,70 +50,11 @@ Times: TypeAlias = Mapping[str, float]
 """The seconds of a call in the best turn, of the backend that was asked for and of eager."""
 
 
-_parents: list[int] = []
-os.register_at_fork(after_in_child=lambda: _parents.append(os.getppid()))
-"""The processes that this one was forked from. Threads do not come along, and who lets go of a session there may wait
-for its threads to end.
-"""
-
-
 def is_worth_measuring(graph: Graph) -> bool:
     """Whether it may be called several times over, on a CPU alone, and is long enough to be measured, or may be."""
-    if _parents or devices_of(graph) != {"cpu"} or any(map(communicates, graph.nodes)):
+    if has_been_forked() or devices_of(graph) != {"cpu"} or any(map(communicates, graph.nodes)):
         return False
     return bool(graph.symbols) or sum(work(node, {}) for node in graph.nodes) >= _MUCH
-
-
-class _Forward(NamedTuple):
-    """What is known of a step before its backward; ``again`` measures ``mine`` and ``eager`` anew, where it can."""
-
-    program: MeasuredProgram
-    mine: float
-    eager: float
-    goes: bool
-    again: Callable[[], tuple[float, float] | None]
-
-
-class Step:
-    """The graphs of a training step, forward and backward, and what eager takes for both as they were captured."""
-
-    def __init__(self, original: Original) -> None:
-        self.original = original
-        self._forward: _Forward | None = None
-
-    def forward(
-        self,
-        program: MeasuredProgram,
-        mine: float,
-        eager: float | None,
-        *,
-        goes: bool,
-        again: Callable[[], tuple[float, float] | None],
-    ) -> None:
-        """The forward takes ``mine`` seconds, in eager mode if it ``goes`` there, and the step takes eager so many.
-
-        None where that is not known. ``again`` measures both anew: a backward is compiled before it is measured, which
-        may take a minute, and machines are quicker at one time than at another.
-        """
-        self._forward = None if eager is None else _Forward(program, mine, eager, goes, again)
-
-    def backward(self, program: MeasuredProgram, mine: float, *, goes: bool) -> None:
-        """The backward takes so many: leave both to eager if that has them done sooner, or if each went there.
-
-        By no `MARGIN`: what is measured one by one goes together no quicker.
-        """
-        forward, self._forward = self._forward, None
-        if forward is None:
-            return
-        before, eager = forward.mine, forward.eager
-        if not _is_clear(before + mine, eager):
-            before, eager = forward.again() or (before, eager)
-        if before + mine > eager:
-            forward.program.leave(before + mine, eager)
-            program.leave(before + mine, eager)
-            self.original.take_over()
-        elif forward.goes and goes:
-            self.original.take_over()
 
 
 def _is_clear(one: float, other: float) -> bool:
@@ -216,12 +155,11 @@ class MeasuredProgram:
         if step is None:
             return
         if kind is Kind.backward:
-            step.backward(self, eager if goes else mine, goes=goes)
-        elif captured is not None and kind is Kind.inference and goes:
-            step.original.take_over()
+            step.backward(self, goes=goes)
         elif captured is not None and kind is Kind.forward:
-            of_eager = self._of_a_step(captured, args)
-            step.forward(self, eager if goes else mine, of_eager, goes=goes, again=self._measuring(captured, args))
+            step.forward(self, goes=goes)
+        elif captured is not None and goes:
+            step.original.take_over()
 
     def _compared(self, args: Sequence[Any], captured: Callable[[list[Any]], Any] | None) -> Times | None:
         """What both take; None where nothing is to be gained, or eager cannot do it."""
@@ -254,40 +192,6 @@ class MeasuredProgram:
             self._seconds(eager, args)
         return self._seconds(self._program, args)
 
-    def _of_a_step(self, captured: Callable[[list[Any]], Any], args: Sequence[Any]) -> float | None:
-        """The least seconds of a forward in eager mode and its backward; None where torch has no backward for it."""
-        trained: list[Any] = []
-        try:
-            self._seconds_of_a_step(captured, args, trained)
-            turns = [self._turn(lambda: self._seconds_of_a_step(captured, args, trained)) for _ in range(_TURNS - 1)]
-            return min(turns)
-        except Exception as error:
-            _log.info("the step of graph %s is not tried in eager mode: %s", self._graph.name, cause(error))
-            return None
-
-    def _measuring(
-        self, captured: Callable[[list[Any]], Any], args: Sequence[Any]
-    ) -> Callable[[], tuple[float, float] | None]:
-        """What measures a forward as it runs by then, and a step in eager mode, if the tensors are still there."""
-        kept = [weakref.ref(x) if isinstance(x, torch.Tensor) else (lambda x=x: x) for x in args]
-
-        def again() -> tuple[float, float] | None:
-            given = [get() for get in kept]
-            if any(x is None for x in given):
-                return None
-            eager = self._of_a_step(captured, given)
-            if eager is None:
-                return None
-            try:
-                return self._turn(lambda: self._seconds(self._program, given)), eager
-            except Exception as error:
-                _log.info("the forward of graph %s is not measured again: %s", self._graph.name, cause(error))
-                return None
-            finally:
-                self._results = None
-
-        return again
-
     def _turn(self, seconds_of_a_call: Callable[[], float]) -> float:
         """The median seconds of some calls: what takes a backend longer now and then does so in other calls too."""
         seconds = [seconds_of_a_call()]
@@ -303,27 +207,8 @@ class MeasuredProgram:
             self._results = runs(given)
             return time.perf_counter() - start
 
-    def _seconds_of_a_step(self, runs: Callable[[list[Any]], Any], args: Sequence[Any], trained: list[Any]) -> float:
-        """``trained`` has the last step's tensors, whose gradients last as long as those of weights do.
-
-        Without that much of a step is the system's, which is given all memory back and asked for it again.
-        """
-        trained[:] = trainable(self._copied(args))
-        with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(_same, _same):  # in place of the caller's
-            start = time.perf_counter()
-            results = differentiable(runs(trained))
-            forward = time.perf_counter() - start
-            gradients = list(map(torch.ones_like, results))
-            start = time.perf_counter()
-            torch.autograd.backward(results, gradients)
-            return forward + time.perf_counter() - start
-
     def _copied(self, args: Sequence[Any]) -> list[Any]:
         given = list(args)
         for place in self._written:
             given[place] = given[place].clone()
         return given
-
-
-def _same(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor

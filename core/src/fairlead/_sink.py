@@ -10,9 +10,9 @@ import torch
 
 from fairlead._capture import Arrangement, Captured
 from fairlead._compile import Session
-from fairlead._first_call import Step
 from fairlead._original import Original
 from fairlead._program import Runnable
+from fairlead._second_call import Step
 from fairlead.errors import FairleadError
 from fairlead.ir import Kind
 

@@ -19,7 +19,7 @@ from fairlead._capture._lazy_bits import may_be_lazy, resolving
 from fairlead._capture._objects import Bypass, bypass
 from fairlead._capture._order import Arrangement, arranged
 from fairlead._capture._subclasses import are_made_of_others, gradient_places, pieces
-from fairlead._capture._torch import InputSource, Tracing, autocasts, input_sources, no_modes
+from fairlead._capture._torch import InputSource, Tracing, autocasts, input_sources, no_modes, within_a_backward
 from fairlead._capture._types import Uncapturable
 from fairlead._capture._whole_step import WholeStep
 from fairlead._capture._writes import taken_out
@@ -38,6 +38,7 @@ __all__ = [
     "input_sources",
     "no_modes",
     "runs_as_captured",
+    "within_a_backward",
 ]
 
 

@@ -127,6 +127,11 @@ def passes_through() -> bool:
         return False
 
 
+def within_a_backward() -> bool:
+    """Whether autograd's engine has called this, as it does where a checkpoint computes again what it did not save."""
+    return int(torch._C._current_graph_task_id()) != -1
+
+
 autocasts: Callable[[], bool] = torch._C._is_any_autocast_enabled
 """Whether autocast is on, for whatever device."""
 
