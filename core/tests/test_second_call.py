@@ -164,6 +164,25 @@ def test_a_step_is_measured_with_its_backward(steady: Steady, monkeypatch: pytes
     assert 1 / 3 < mine / eager < 3
 
 
+@pytest.mark.parametrize(("mine", "eager", "is_eagers"), [(10.0, 10.4, True), (10.0, 10.6, False)])
+def test_a_little_quicker_is_not_quick_enough(
+    monkeypatch: pytest.MonkeyPatch, mine: float, eager: float, is_eagers: bool
+) -> None:
+    """A program takes more time around what is compiled than a trial, half a millisecond."""
+
+    def way(x: Tensor) -> Tensor:
+        return x
+
+    monkeypatch.setattr(Step, "_seconds", lambda step, each, *given: 1e-3 * (mine if each is way else eager))
+    original = Original(lambda x: x)
+    step, programs = Step(original), (Leaving(), Leaving())
+    for tell, program in zip((step.forward, step.backward), programs, strict=True):
+        tell(program, goes=False)
+    original.call([torch.ones(1)], way)
+    assert original.has_taken_over is is_eagers
+    assert [len(p.left) for p in programs] == [int(is_eagers)] * 2
+
+
 def test_inputs_that_are_one_tensor_stay_one(steady: Steady) -> None:
     def program(x: Tensor, y: Tensor, weight: Tensor) -> Tensor:
         x.add_(1)
