@@ -112,6 +112,52 @@ def test_what_is_freed_is_kept_for_the_next_call_unless_the_process_says_otherwi
     assert numbers()[1] == 1
 
 
+STEPS = """
+import resource, sys
+import torch
+import fairlead
+
+def step():
+    x = torch.ones(2**20, requires_grad=True)  # 4 MiB
+    y = x
+    for _ in range(32):  # what is saved is 128 MiB
+        y = run(y)
+    y.sum().backward()
+
+run = fairlead.compile(lambda x: x.sin(), backend="eager")
+if "infer" in sys.argv:
+    with torch.no_grad():
+        run(torch.ones(2**20))
+    run = torch.sin
+for _ in range(3):
+    step()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(3):
+    step()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries are not told")
+@pytest.mark.parametrize(
+    ("arguments", "environment", "is_kept"),
+    [
+        ([], {}, True),
+        (["infer"], {}, False),
+        ([], {"MALLOC_TRIM_THRESHOLD_": "1048576"}, False),
+        ([], {"GLIBC_TUNABLES": "glibc.malloc.trim_threshold=1048576"}, False),
+    ],
+    ids=["trains", "does not train through it", "is told", "is told by a tunable"],
+)
+def test_a_process_that_trains_keeps_what_a_step_frees(
+    run: Run, arguments: list[str], environment: dict[str, str], is_kept: bool
+) -> None:
+    done = run("-c", STEPS, *arguments, **environment)
+    assert done.returncode == 0, done.stderr
+    faults = int(done.stdout)
+    assert (faults < 10_000) is is_kept, faults
+
+
 def test_compare_shows_what_is_held_beside_the_peak() -> None:
     assert CELLS[-2:] == ("peak, MiB", "held, MiB")
 

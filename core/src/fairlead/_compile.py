@@ -14,8 +14,8 @@ import torch
 from fairlead import _debug, _failures, _hook_calls, _settings, hooks
 from fairlead._benchmark import BenchmarkedProgram, Choice, Trials
 from fairlead._first_call import MeasuredProgram, is_worth_measuring
-from fairlead._heap import keep_freed_memory
-from fairlead._precision import PreciseProgram, options_of, set_to
+from fairlead._heap import keep_freed_memory, keep_memory_of_steps
+from fairlead._precision import PreciseProgram, devices_of, options_of, set_to
 from fairlead._program import Plan, Program, Runnable
 from fairlead._registry import registry
 from fairlead._second_call import Step
@@ -167,6 +167,8 @@ class Session:
         ``step``: what eager would run in place of it and of the other graphs of the same step.
         """
         self.permit()
+        if captured.is_step or (captured.graph.kind is not Kind.inference and "cpu" in devices_of(captured.graph)):
+            keep_memory_of_steps()
         request = self.request.on(captured.graph)
         if request.backend not in self._targets:
             backend: Backend[Any] = registry.ready(request.backend)
