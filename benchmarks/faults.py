@@ -1,6 +1,8 @@
 """What a call loses to memory that the C library gives back after it: ``docs/results/faults.md``.
 
-    python benchmarks/faults.py [--models nets:lstm nets:swin] [--backends eager ipex] [--out docs/results/faults]
+    python benchmarks/faults.py [--train] [--models nets:lstm nets:swin] [--backends eager ipex]
+
+With ``--train`` a call is a step of training, and the page ``docs/results/faults-training.md``.
 
 Each row is a process for each of `KEEPING`, which are called in turns. A page fault is memory that a call asks the
 system for anew.
@@ -24,12 +26,16 @@ from tables import table, write_results
 import fairlead
 from fairlead import _compile, _heap
 from fairlead._compare._machine import describe
+from fairlead._compare._step import step
+from fairlead._models import tensors_of
 from fairlead._models._load import load
 
 MODELS = ("nets:lstm", "nets:swin", "nets:unet")
 BACKENDS = ("eager", "inductor", "ipex", "openxla", "onnxrt", "openvino", "tvm")
 KEEPING = ("nothing", "64 MiB", "all")
-"""What glibc keeps of what is free: what it has learned by itself, what Fairlead has it keep, and a gibibyte."""
+"""What glibc keeps of what is free: what it has learned by itself, what Fairlead has it keep, and a gibibyte. In
+training Fairlead has it keep all.
+"""
 
 KEPT = {"MALLOC_TRIM_THRESHOLD_": str(2**30), "MALLOC_MMAP_THRESHOLD_": str(2**25)}
 """Has it keep a gibibyte."""
@@ -65,21 +71,23 @@ class Row(msgspec.Struct, frozen=True):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--train", action="store_true")
     parser.add_argument("--models", nargs="+", default=MODELS)
     parser.add_argument("--backends", nargs="+", default=BACKENDS)
-    parser.add_argument("--out", type=Path, default=Path(__file__).parents[1] / "docs/results/faults")
+    parser.add_argument("--out", type=Path)
     parser.add_argument("--row", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.row:
-        serve(*options.row)
+        serve(*options.row, training=options.train)
         return
-    rows = [measure(model, backend) for model in options.models for backend in options.backends]
-    write_results(options.out, page(rows), msgspec.json.format(msgspec.json.encode(rows), indent=1) + b"\n")
+    rows = [measure(model, backend, options.train) for model in options.models for backend in options.backends]
+    out = options.out or Path(__file__).parents[1] / f"docs/results/faults{'-training' * options.train}"
+    write_results(out, page(rows, options.train), msgspec.json.format(msgspec.json.encode(rows), indent=1) + b"\n")
 
 
-def measure(model: str, backend: str) -> Row:
+def measure(model: str, backend: str, training: bool) -> Row:
     print(f"{model}: {backend}", file=sys.stderr, flush=True)
-    processes = [start(model, backend, keeping) for keeping in KEEPING]
+    processes = [start(model, backend, keeping, training) for keeping in KEEPING]
     turns: list[list[Turn]] = [[] for _ in processes]
     for _ in range(TURNS):
         for process, found in zip(processes, turns, strict=True):
@@ -93,48 +101,57 @@ def measure(model: str, backend: str) -> Row:
     return Row(model, backend, tuple(map(tuple, turns)))
 
 
-def start(model: str, backend: str, keeping: str) -> subprocess.Popen[bytes]:
-    environment = {**os.environ, **(KEPT if keeping == "all" else {})}
-    command = [sys.executable, __file__, "--row", model, backend, keeping]
+def start(model: str, backend: str, keeping: str, training: bool) -> subprocess.Popen[bytes]:
+    environment = {**os.environ, **(KEPT if keeping == "all" and not training else {})}
+    command = [sys.executable, __file__, *["--train"] * training, "--row", model, backend, keeping]
     return subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
 
-def serve(name: str, backend: str, keeping: str) -> None:
+def serve(name: str, backend: str, keeping: str, *, training: bool) -> None:
     """Answer each line on standard input with a turn."""
-    if keeping == "64 MiB":
+    if keeping == "64 MiB" or (keeping == "all" and training):
         _heap.keep_freed_memory()
-    else:
-        _compile.keep_freed_memory = lambda: None
-    model = load(name, training=False)
+    if keeping == "all" and training:
+        _heap.keep_memory_of_steps()
+    _compile.keep_freed_memory = _compile.keep_memory_of_steps = lambda: None
+    model = load(name, training=training)
     module = model.module if backend == "eager" else fairlead.compile(model.module, backend=backend, benchmark=False)
-    with torch.no_grad():
+    call = step(model, module, tensors_of(model), training)
+    with torch.set_grad_enabled(training):
         for _ in range(WARM):
-            module(*model.args, **model.kwargs)
+            call()
         for _ in sys.stdin:
             calls = []
             for _ in range(CALLS):
                 before, start = resource.getrusage(resource.RUSAGE_SELF).ru_minflt, time.perf_counter()
-                module(*model.args, **model.kwargs)
+                call()
                 seconds = time.perf_counter() - start
                 calls.append((1e3 * seconds, resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before))
             print(msgspec.json.encode(Turn(*map(statistics.median, zip(*calls, strict=True)))).decode(), flush=True)
 
 
-def page(rows: list[Row]) -> str:
+def page(rows: list[Row], training: bool) -> str:
     heads = [f"{what}, {keeping}" for what in ("faults", "ms") for keeping in KEEPING]
     gains = [f"times as fast, {keeping}" for keeping in KEEPING[1:]]
     head = ["model, backend", *heads, *gains]
     machine = describe()
+    call = "step" if training else "call"
+    everything = (
+        "what a process keeps that trains with Fairlead, and here eager's too"
+        if training
+        else f"with `{' '.join(f'{k}={v}' for k, v in KEPT.items())}` in the environment, without Fairlead's part"
+    )
     command = " ".join(("python benchmarks/faults.py", *sys.argv[1:]))
     return (
-        f"# Memory that is asked for at each call\n\n`{command}`. {machine.processor}, {machine.cores} cores, torch "
-        f"{torch.__version__}, {torch.get_num_threads()} threads.\n\nThe C library gives memory back to the system "
-        "after a call and asks for it again in the next: each page of 4 KiB is a fault, in which the system clears it. "
-        "Whether it does so depends on what the process has freed before, and on what else lies in its heap. "
-        "*64 MiB* are what it keeps in a process that has compiled with Fairlead, and here in eager's too; *all* is "
-        f"with `{' '.join(f'{k}={v}' for k, v in KEPT.items())}` in the environment, without Fairlead's part "
-        "([what that is](../memory.md#what-is-given-back-at-each-call)). Three processes a row, called in turns; "
-        "medians of turns, and of their ratios.\n\n" + table(head, [row.cells() for row in rows]) + "\n"
+        f"# Memory that is asked for at each {call}{' of training' * training}\n\n`{command}`. {machine.processor}, "
+        f"{machine.cores} cores, torch {torch.__version__}, {torch.get_num_threads()} threads.\n\nThe C library gives "
+        f"memory back to the system after a {call} and asks for it again in the next: each page of 4 KiB is a fault, "
+        "in which the system clears it. Whether it does so depends on what the process has freed before, and on what "
+        "else lies in its heap. *64 MiB* are what it keeps in a process that has compiled with Fairlead, and here in "
+        f"eager's too; *all* is {everything} ([what that is](../memory.md#what-is-given-back-at-each-call)). Three "
+        "processes a row, called in turns; medians of turns, and of their ratios.\n\n"
+        + table(head, [row.cells() for row in rows])
+        + "\n"
     )
 
 
