@@ -27,7 +27,6 @@ import fairlead
 from fairlead import _compile, _heap
 from fairlead._compare._machine import describe
 from fairlead._compare._step import step
-from fairlead._models import tensors_of
 from fairlead._models._load import load
 
 MODELS = ("nets:lstm", "nets:swin", "nets:unet")
@@ -72,22 +71,31 @@ class Row(msgspec.Struct, frozen=True):
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--train", action="store_true")
+    parser.add_argument("--batches", type=int, default=1, help="so many times the batch of the model's example")
     parser.add_argument("--models", nargs="+", default=MODELS)
     parser.add_argument("--backends", nargs="+", default=BACKENDS)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--row", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.row:
-        serve(*options.row, training=options.train)
+        serve(*options.row, training=options.train, batches=options.batches)
         return
-    rows = [measure(model, backend, options.train) for model in options.models for backend in options.backends]
+    rows = [
+        measure(model, backend, options.train, options.batches)
+        for model in options.models
+        for backend in options.backends
+    ]
     out = options.out or Path(__file__).parents[1] / f"docs/results/faults{'-training' * options.train}"
-    write_results(out, page(rows, options.train), msgspec.json.format(msgspec.json.encode(rows), indent=1) + b"\n")
+    write_results(
+        out,
+        page(rows, options.train, options.batches),
+        msgspec.json.format(msgspec.json.encode(rows), indent=1) + b"\n",
+    )
 
 
-def measure(model: str, backend: str, training: bool) -> Row:
+def measure(model: str, backend: str, training: bool, batches: int) -> Row:
     print(f"{model}: {backend}", file=sys.stderr, flush=True)
-    processes = [start(model, backend, keeping, training) for keeping in KEEPING]
+    processes = [start(model, backend, keeping, training, batches) for keeping in KEEPING]
     turns: list[list[Turn]] = [[] for _ in processes]
     for _ in range(TURNS):
         for process, found in zip(processes, turns, strict=True):
@@ -101,13 +109,23 @@ def measure(model: str, backend: str, training: bool) -> Row:
     return Row(model, backend, tuple(map(tuple, turns)))
 
 
-def start(model: str, backend: str, keeping: str, training: bool) -> subprocess.Popen[bytes]:
+def start(model: str, backend: str, keeping: str, training: bool, batches: int) -> subprocess.Popen[bytes]:
     environment = {**os.environ, **(KEPT if keeping == "all" and not training else {})}
-    command = [sys.executable, __file__, *["--train"] * training, "--row", model, backend, keeping]
+    command = [
+        sys.executable,
+        __file__,
+        *["--train"] * training,
+        "--batches",
+        str(batches),
+        "--row",
+        model,
+        backend,
+        keeping,
+    ]
     return subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
 
-def serve(name: str, backend: str, keeping: str, *, training: bool) -> None:
+def serve(name: str, backend: str, keeping: str, *, training: bool, batches: int) -> None:
     """Answer each line on standard input with a turn."""
     if keeping == "64 MiB" or (keeping == "all" and training):
         _heap.keep_freed_memory()
@@ -116,7 +134,8 @@ def serve(name: str, backend: str, keeping: str, *, training: bool) -> None:
     _compile.keep_freed_memory = _compile.keep_memory_of_steps = lambda: None
     model = load(name, training=training)
     module = model.module if backend == "eager" else fairlead.compile(model.module, backend=backend, benchmark=False)
-    call = step(model, module, tensors_of(model), training)
+    tensors = {name: torch.cat([tensor] * batches) for name, tensor in model.tensors.items()}
+    call = step(model, module, tensors, training)
     with torch.set_grad_enabled(training):
         for _ in range(WARM):
             call()
@@ -130,7 +149,7 @@ def serve(name: str, backend: str, keeping: str, *, training: bool) -> None:
             print(msgspec.json.encode(Turn(*map(statistics.median, zip(*calls, strict=True)))).decode(), flush=True)
 
 
-def page(rows: list[Row], training: bool) -> str:
+def page(rows: list[Row], training: bool, batches: int) -> str:
     heads = [f"{what}, {keeping}" for what in ("faults", "ms") for keeping in KEEPING]
     gains = [f"times as fast, {keeping}" for keeping in KEEPING[1:]]
     head = ["model, backend", *heads, *gains]
@@ -149,7 +168,8 @@ def page(rows: list[Row], training: bool) -> str:
         "in which the system clears it. Whether it does so depends on what the process has freed before, and on what "
         "else lies in its heap. *64 MiB* are what it keeps in a process that has compiled with Fairlead, and here in "
         f"eager's too; *all* is {everything} ([what that is](../memory.md#what-is-given-back-at-each-call)). Three "
-        "processes a row, called in turns; medians of turns, and of their ratios.\n\n"
+        "processes a row, called in turns; medians of turns, and of their ratios."
+        f"{f' Batches are {batches} times those of the examples.' * (batches > 1)}\n\n"
         + table(head, [row.cells() for row in rows])
         + "\n"
     )

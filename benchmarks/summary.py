@@ -32,6 +32,7 @@ NAMES = (
     "compare-cpu-dynamic-xeon",
     "train-cpu",
     "train-cpu-epyc",
+    "train-cpu-epyc-more",
 )
 """Inference first, in float32 by two threads; what was measured again, after what it was measured again of."""
 
