@@ -167,7 +167,8 @@ class Session:
         ``step``: what eager would run in place of it and of the other graphs of the same step.
         """
         self.permit()
-        if captured.is_step or (captured.graph.kind is not Kind.inference and "cpu" in devices_of(captured.graph)):
+        trains = captured.is_step or captured.graph.kind is not Kind.inference
+        if trains and "cpu" in devices_of(captured.graph):
             keep_memory_of_steps()
         request = self.request.on(captured.graph)
         if request.backend not in self._targets:

@@ -57,11 +57,6 @@ def is_worth_measuring(graph: Graph) -> bool:
     return bool(graph.symbols) or sum(work(node, {}) for node in graph.nodes) >= _MUCH
 
 
-def _is_clear(one: float, other: float) -> bool:
-    """Whether one of the two times is so much shorter that no further turn would change that."""
-    return max(one, other) > _CLEAR * min(one, other)
-
-
 class MeasuredProgram:
     """A graph as a backend runs it, or as eager does where that is quicker by `MARGIN`.
 
@@ -179,7 +174,7 @@ class MeasuredProgram:
                     break
                 asked = min(asked, self._turn(lambda: self._seconds_after(eager, args)))
                 other = min(other, self._turn(lambda: self._seconds(eager, args)))
-                if _is_clear(asked, other):
+                if max(asked, other) > _CLEAR * min(asked, other):
                     break
         except Exception as error:
             _log.warning("graph %s is not tried in eager mode: %s", self._graph.name, cause(error))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -18,55 +18,19 @@ from fairlead import _second_call
 from fairlead._first_call import MeasuredProgram
 from fairlead._original import Original
 from fairlead._second_call import Step
-from fairlead.backend import API_VERSION, Capabilities, NoOptions, Probe, Support
-from fairlead.interpret import to_fx
-from fairlead.ir import DType, Graph, Kind, Node
+from fairlead.ir import Kind
 from fairlead.registry import registry
 
-SIZE = 2**20
-
-
-class Steady:
-    """Runs everything in torch, and takes note of each run."""
-
-    name = "steady"
-    api_version = API_VERSION
-    options_type = NoOptions
-    capabilities = Capabilities(devices=("cpu",), dtypes=tuple(DType), training=True, dynamic_shapes=True)
-
-    def __init__(self) -> None:
-        self.runs: list[Kind] = []
-
-    def probe(self) -> Probe:
-        return Probe(ok=True)
-
-    def supports(self, node: Node, /) -> Support:
-        return Support.yes()
-
-    def compile(self, graph: Graph, options: NoOptions, constants: Mapping[int, Tensor], /) -> Any:
-        return Executable(self, graph)
-
-
-class Executable:
-    baked: frozenset[int] = frozenset()
-    fresh_outputs = True
-
-    def __init__(self, backend: Steady, graph: Graph) -> None:
-        self._backend, self._kind = backend, graph.kind
-        self._run = to_fx(graph).forward
-
-    def __call__(self, inputs: Sequence[Any], /) -> Sequence[Tensor]:
-        self._backend.runs.append(self._kind)
-        results: Sequence[Tensor] = self._run(*inputs)
-        return results
+from .timed import SIZE, Clock, Timed, Written
 
 
 @pytest.fixture
-def steady(monkeypatch: pytest.MonkeyPatch) -> Iterator[Steady]:
+def steady(monkeypatch: pytest.MonkeyPatch) -> Iterator[Timed]:
     """Its graphs take as long as eager's, one by one."""
     monkeypatch.setattr(MeasuredProgram, "_compared", lambda *given: {"steady": 1.0, "eager": 1.0})
     torch._dynamo.reset()
-    backend = Steady()
+    backend = Timed("steady", Clock())
+    backend.seconds = lambda graph, inputs: 0.0
     registry.register(backend)
     yield backend
     registry.unregister(backend.name)
@@ -88,23 +52,9 @@ def compiled(program: Any) -> Any:
     return fairlead.compile(program, backend="steady", fallback=("eager",))
 
 
-class Written(nn.Module):
-    """Its writes are in place where it runs as captured, which AOTAutograd makes functions of."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(SIZE))
-        self.register_buffer("count", torch.zeros(()))
-
-    def forward(self, x: Tensor) -> Tensor:
-        self.count.add_(1)
-        y = x * self.weight
-        return y.sin_().mul_(2)
-
-
 @pytest.mark.parametrize(("eager", "is_eagers"), [(0.002, True), (0.004, False)], ids=["quicker", "slower"])
 def test_a_step_goes_to_eager_where_that_has_it_done_sooner(
-    steady: Steady, monkeypatch: pytest.MonkeyPatch, eager: float, is_eagers: bool
+    steady: Timed, monkeypatch: pytest.MonkeyPatch, eager: float, is_eagers: bool
 ) -> None:
     compared = finding(monkeypatch, 0.003, eager)
     module, x = Written(), torch.randn(SIZE)
@@ -123,7 +73,7 @@ def test_a_step_goes_to_eager_where_that_has_it_done_sooner(
     assert reasons == ({"slower than eager here: 3 ms a step beside 2"} if is_eagers else set())
 
 
-def test_whole_steps_are_run_and_a_caller_sees_one_call(steady: Steady) -> None:
+def test_whole_steps_are_run_and_a_caller_sees_one_call(steady: Timed) -> None:
     module, x = nn.Sequential(Written(), nn.Dropout()), torch.randn(SIZE)
     run = compiled(module)
     run(x).sum().backward()
@@ -147,7 +97,7 @@ def test_whole_steps_are_run_and_a_caller_sees_one_call(steady: Steady) -> None:
     assert len(steady.runs) - found in (0, 2), "it is found out once"
 
 
-def test_a_step_is_measured_with_its_backward(steady: Steady, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_is_measured_with_its_backward(steady: Timed, monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[tuple[float, float]] = []
     measure = Step._seconds_of_both
 
@@ -183,7 +133,7 @@ def test_a_little_quicker_is_not_quick_enough(
     assert [len(p.left) for p in programs] == [int(is_eagers)] * 2
 
 
-def test_inputs_that_are_one_tensor_stay_one(steady: Steady) -> None:
+def test_inputs_that_are_one_tensor_stay_one(steady: Timed) -> None:
     def program(x: Tensor, y: Tensor, weight: Tensor) -> Tensor:
         x.add_(1)
         return (y * weight).sin()
@@ -202,7 +152,7 @@ def test_inputs_that_are_one_tensor_stay_one(steady: Steady) -> None:
 
 
 def test_a_comparison_that_fails_leaves_all_as_it_is(
-    steady: Steady, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    steady: Timed, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fails(*given: object) -> float:
         raise RuntimeError("no memory")
@@ -217,7 +167,7 @@ def test_a_comparison_that_fails_leaves_all_as_it_is(
     assert {p.backend for g in run.fairlead.placement.graphs for p in g.parts} == {"steady"}
 
 
-def test_without_gradients_it_is_not_the_time(steady: Steady, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_gradients_it_is_not_the_time(steady: Timed, monkeypatch: pytest.MonkeyPatch) -> None:
     compared = finding(monkeypatch, 2.0, 1.0)
     module, x = Written(), torch.randn(SIZE)
     original = Original(module.forward)
@@ -278,7 +228,7 @@ def test_nothing_is_compared_in_a_process_that_was_forked(monkeypatch: pytest.Mo
 
 
 def test_what_a_checkpoint_computes_again_is_what_it_had_computed(
-    steady: Steady, monkeypatch: pytest.MonkeyPatch
+    steady: Timed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One graph runs both layers. By the time that the first is computed again, the backward of the second is known."""
     compared = finding(monkeypatch, 2.0, 1.0)
@@ -303,7 +253,7 @@ def test_what_a_checkpoint_computes_again_is_what_it_had_computed(
     assert {g.native for g in run.fairlead.placement.graphs} == {0}
 
 
-def test_inputs_are_let_go_of_after_it(steady: Steady) -> None:
+def test_inputs_are_let_go_of_after_it(steady: Timed) -> None:
     layer, x = nn.Linear(1024, 1024), torch.randn(8, 1024, requires_grad=True)
     run = compiled(layer)
     for _ in range(2):

@@ -6,7 +6,7 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
 import pytest
@@ -19,65 +19,15 @@ from fairlead import _benchmark, _first_call, _second_call
 from fairlead._arguments import request_of
 from fairlead._benchmark import ROUNDS, WARM, Choice
 from fairlead._first_call import MeasuredProgram, is_worth_measuring
-from fairlead.backend import API_VERSION, Capabilities, NoOptions, Probe, Support
+from fairlead.backend import Support
 from fairlead.errors import ArgumentError
-from fairlead.interpret import to_fx
 from fairlead.ir import Builder, DType, Graph, Kind, Node, TensorType
 from fairlead.registry import registry
 
+from .timed import SIZE, Clock, Timed, Written
+
 TRIED = 2 * (WARM + ROUNDS)
 """So many calls two backends are tried for."""
-
-
-class Clock:
-    """Time that passes where a backend says so, and nowhere else."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def perf_counter(self) -> float:
-        return self.now
-
-
-class Timed:
-    """Runs everything in torch, in the time that it says, and takes note of each run."""
-
-    api_version = API_VERSION
-    options_type = NoOptions
-    capabilities = Capabilities(devices=("cpu",), dtypes=tuple(DType), training=True, dynamic_shapes=True)
-
-    def __init__(self, name: str, clock: Clock) -> None:
-        self.name = name
-        self.clock = clock
-        self.seconds: Callable[[Graph, Sequence[Any]], float] = lambda graph, inputs: 1.0
-        self.runs: list[Kind] = []
-        self.fails = False
-
-    def probe(self) -> Probe:
-        return Probe(ok=True)
-
-    def supports(self, node: Node, /) -> Support:
-        return Support.yes()
-
-    def compile(self, graph: Graph, options: NoOptions, constants: Mapping[int, Tensor], /) -> Any:
-        return Executable(self, graph)
-
-
-class Executable:
-    baked: frozenset[int] = frozenset()
-    fresh_outputs = True
-
-    def __init__(self, backend: Timed, graph: Graph) -> None:
-        self._backend, self._graph = backend, graph
-        self._run = to_fx(graph).forward
-
-    def __call__(self, inputs: Sequence[Any], /) -> Sequence[Tensor]:
-        if self._backend.fails:
-            raise torch.OutOfMemoryError(f"no memory for {self._backend.name}")
-        self._backend.runs.append(self._graph.kind)
-        self._backend.clock.now += self._backend.seconds(self._graph, inputs)
-        results: Sequence[Tensor] = self._run(*inputs)
-        return results
 
 
 @pytest.fixture
@@ -314,7 +264,7 @@ def test_arguments_that_do_not_fit_are_named(how: dict[str, Any], what: str) -> 
     assert caught.value.what == what
 
 
-SECONDS, SIZE = 0.05, 2**20
+SECONDS = 0.05
 
 
 def asleep(graph: Graph, inputs: Sequence[Any]) -> float:
@@ -473,20 +423,6 @@ def test_sizes_that_vary_count_as_they_are_in_the_first_call(slow: Timed) -> Non
     x = torch.randn(SIZE)
     torch.testing.assert_close(much(x), program(x))
     assert [g.native for g in much.fairlead.placement.graphs] == [0]
-
-
-class Written(nn.Module):
-    """Its writes are in place where it runs as captured, which AOTAutograd makes functions of."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(SIZE))
-        self.register_buffer("count", torch.zeros(()))
-
-    def forward(self, x: Tensor) -> Tensor:
-        self.count.add_(1)
-        y = x * self.weight
-        return y.sin_().mul_(2)
 
 
 def ops_of(call: Callable[[], object]) -> list[str]:
