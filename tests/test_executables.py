@@ -8,7 +8,20 @@ import pytest
 import torch
 
 from fairlead.backend import Backend, Executable, Refittable
-from fairlead.ir import DimExpr, DType, Graph, Input, Kind, Node, Output, ScalarType, Symbol, TensorType, Value
+from fairlead.ir import (
+    DimExpr,
+    DType,
+    Graph,
+    Input,
+    Kind,
+    Node,
+    Output,
+    ScalarType,
+    Symbol,
+    TensorType,
+    Value,
+    parse_graph,
+)
 from fairlead.registry import registry
 
 
@@ -103,6 +116,35 @@ def test_an_output_of_no_elements_has_its_shape(backend: Backend) -> None:
         graph([x], [Node("aten.slice.Tensor", (x, 1, 2, 2, 1), (out,))], out), backend.options_type(), {}
     )
     assert run([torch.randn(2, 4)])[0].shape == (2, 0)
+
+
+@pytest.mark.parametrize("place", [-5, -4, 3, 4])
+@pytest.mark.parametrize("count", [3, "n"])
+@pytest.mark.parametrize(
+    "node",
+    [
+        "aten.embedding.default(%0, %1, -1, false, false)",
+        "aten.index_select.default(%0, 0, %1)",
+        "aten.index.Tensor(%0, [%1])",
+    ],
+)
+def test_an_index_out_of_range_is_an_error_where_it_is_one_in_torch(
+    backend: Backend, node: str, count: int | str, place: int
+) -> None:
+    g = parse_graph(
+        ("" if count == 3 else "symbol n in [0, inf] from in1.dim0\n")
+        + 'graph @g inference {\n  in %0 user "table" : f32[4, 2]\n'
+        + f'  in %1 user "places" : i64[{count}]\n  %2 = {node} : f32[{count}, 2]\n  out %2 user\n}}'
+    )
+    table, right, wrong = torch.randn(4, 2), torch.tensor([0, 3, 1]), torch.tensor([0, 3, place])
+    compiled = backend.compile(g, backend.options_type(), {})
+    for _ in range(2):
+        torch.testing.assert_close(compiled([table, right])[0], table[right])
+        if 0 <= place < 4 or (place == -4 and "aten.index." in node):
+            torch.testing.assert_close(compiled([table, wrong])[0], table[wrong])
+        else:
+            with pytest.raises((IndexError, RuntimeError), match=r"ind(ex|ices)"):
+                compiled([table, wrong])
 
 
 def test_threads_do_not_disturb_each_other(backend: Backend) -> None:

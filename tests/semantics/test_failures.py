@@ -163,6 +163,20 @@ def test_a_backend_that_raises_on_the_third_call(caplog: pytest.LogCaptureFixtur
     assert "faulty failed while running: OSError: device lost" in graph.parts[0].note
 
 
+def test_inputs_that_no_backend_takes_leave_the_backend_its_part(caplog: pytest.LogCaptureFixture) -> None:
+    registry.register(Faulty(on_run=lambda call, results: results))
+    table = torch.randn(8, 4)
+    run = fairlead.compile(lambda at: table[at] + 1, backend="faulty", fallback=("eager",))
+    right, wrong = torch.tensor([1, -8]), torch.tensor([1, 8])
+    for _ in range(2):
+        torch.testing.assert_close(run(right), table[right] + 1)
+        with pytest.raises(IndexError), caplog.at_level(logging.WARNING, "fairlead"):
+            run(wrong)
+        assert "eager failed as well, so 'faulty' keeps the Part: IndexError" in caplog.text
+        (graph,) = run.fairlead.placement.graphs
+        assert [(part.backend, part.note) for part in graph.parts] == [("faulty", "")]
+
+
 def test_a_call_that_fails_has_written_nothing() -> None:
     registry.register(Faulty(on_run=lambda call, results: results if call < 2 else _raise(ValueError("out of order"))))
     model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8))

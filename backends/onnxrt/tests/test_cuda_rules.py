@@ -67,29 +67,36 @@ def test_an_op_agrees_with_eager_or_is_declined_with_a_known_reason(case: OpCase
 
 
 def one_node(op: str, *args: Any) -> Graph:
+    """Strings are the types of inputs."""
     b = Builder("g")
-    values = {name: b.input(name) for name in args if isinstance(name, str)}
-    b.output(b.op(op, *(values.get(a, a) if isinstance(a, str) else a for a in args)))
+
+    def given(arg: Any) -> Any:
+        return b.input(arg) if isinstance(arg, str) else tuple(map(given, arg)) if isinstance(arg, tuple) else arg
+
+    b.output(b.op(op, *map(given, args)))
     return b.graph()
 
 
 @pytest.mark.parametrize("place", [-5, -4, 3, 4])
 @pytest.mark.parametrize(
-    ("op", "args"),
+    ("op", "args", "first"),
     [
-        ("aten.index_select.default", ("f32[4, 2]", 0, "i64[3]")),
-        ("aten.embedding.default", ("f32[4, 2]", "i64[3]", -1, False, False)),
-        ("aten.gather.default", ("f32[4, 3]", 0, "i64[1, 3]", False)),
-        ("aten.scatter.value", ("f32[4, 3]", 0, "i64[1, 3]", 1.0)),
+        ("aten.index_select.default", ("f32[4, 2]", 0, "i64[3]"), 0),
+        ("aten.embedding.default", ("f32[4, 2]", "i64[3]", -1, False, False), 0),
+        ("aten.gather.default", ("f32[4, 3]", 0, "i64[1, 3]", False), 0),
+        ("aten.scatter.value", ("f32[4, 3]", 0, "i64[1, 3]", 1.0), 0),
+        ("aten.index.Tensor", ("f32[4, 2]", ("i64[3]",)), -4),
     ],
 )
-def test_a_result_of_the_model_says_whether_indices_are_in_range(op: str, args: tuple[Any, ...], place: int) -> None:
+def test_a_result_of_the_model_says_whether_indices_are_in_range(
+    op: str, args: tuple[Any, ...], first: int, place: int
+) -> None:
     graph = one_node(op, *args)
     file = fairlead_onnx.ModelFile.from_bytes(lower(graph, target=CUDA_TARGET).file().to_bytes())
     assert file.check is not None
     at = numpy.resize(numpy.array([0, 3, place], numpy.int64), graph.inputs[1].value.tensor.shape)
     (held,) = onnxruntime.InferenceSession(alone(file.model, file.check)).run(None, {file.inputs[1]: at})
-    assert bool(held) is (-4 <= place < 4)
+    assert bool(held) is (first <= place < 4)
 
 
 def alone(model: bytes, result: str) -> bytes:

@@ -181,6 +181,116 @@ def test_an_integer_is_refused_where_no_other_implementation_has_the_op() -> Non
         run([torch.randn(1, 1, 2, 2), torch.tensor([1, 2**40])])
 
 
+def bags(reduction: str, *, each: int = 3, of: str = "aten.embedding.default(%0, %1, -1, false, false)") -> Graph:
+    """The rows of a table that any number of bags have, ``each`` as many, added up."""
+    return parse_graph(
+        "symbol n in [0, inf] from in1.dim0\n"
+        f'graph @g inference {{\n  in %0 parameter "table" : f32[8, 2]\n  in %1 user "places" : i64[n, {each}]\n'
+        f'  in %2 user "count" : i64[2]\n  %3 = {of} : f32[n, {each}, 2]\n  %4 = {reduction} : f32[n, 2]\n'
+        "  %5 = aten.neg.default(%2) : i64[2]\n  out %4 user\n  out %5 user\n}"
+    )
+
+
+TOTAL, MEAN = "aten.sum.dim_IntList(%3, [1], false, none)", "aten.mean.dim(%3, [1], false, none)"
+TABLE, COUNT = torch.arange(16.0).view(8, 2) / 3, torch.tensor([1, -2])
+
+
+@pytest.mark.parametrize("reduction", [TOTAL, MEAN])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_rows_that_are_looked_up_and_added_are_so_in_one_step(reduction: str, threads: int) -> None:
+    g = bags(reduction)
+    compiled = backend.compile(g, backend.options_type(threads=threads), {0: TABLE})
+    assert "EmbeddingBagPacked " in compiled.readable()["steps.txt"]
+    for places in (torch.tensor([[1, 7, 7], [0, 2, 1]]), torch.randint(0, 8, (50, 3)), torch.zeros(0, 3).long()):
+        torch.testing.assert_close(compiled([places, COUNT]), list(run(g, [TABLE, places, COUNT])))
+    for wrong in (-1, 8):
+        with pytest.raises(IndexError, match="an index is out of range"):
+            compiled([torch.tensor([[1, wrong, 2]]), COUNT])
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("place", [-9, -8, -1, 7, 8, 2**40])
+@pytest.mark.parametrize(
+    ("node", "first"),
+    [
+        ("aten.scatter.value(%0, 0, %1, 1.0)", 0),
+        ("aten.index_put.default(%0, [%2], %3, false)", -8),
+        ("aten.index_put.default(%0, [%2], %3, true)", -8),
+    ],
+)
+def test_nothing_is_written_out_of_range(node: str, first: int, place: int, threads: int) -> None:
+    """With one thread, where a kernel has failed, OpenVINO goes on."""
+    g = parse_graph(
+        'graph @g inference {\n  in %0 user "x" : f32[8, 2]\n  in %1 user "places" : i64[3, 2]\n'
+        '  in %2 user "rows" : i64[3]\n  in %3 user "values" : f32[3, 2]\n'
+        f"  %4 = {node} : f32[8, 2]\n  out %4 user\n}}"
+    )
+    compiled = backend.compile(g, backend.options_type(threads=threads), {})
+    for rows in (torch.tensor([0, 7, 3]), torch.tensor([0, place, 3])):
+        inputs = [TABLE, rows[:, None].expand(3, 2), rows, torch.ones(3, 2)]
+        if first <= int(rows[1]) < 8:
+            torch.testing.assert_close(compiled(inputs), list(run(g, inputs)))
+        else:
+            with pytest.raises(IndexError, match="an index is out of range"):
+                compiled(inputs)
+
+
+def test_bags_are_computed_beside_integers_that_the_plugin_would_cut() -> None:
+    g = bags(TOTAL)
+    places, count = torch.tensor([[1, 7, 7]]), torch.tensor([2**40, 1])
+    compiled = backend.compile(g, backend.options_type(), {0: TABLE})
+    torch.testing.assert_close(compiled([places, count]), list(run(g, [TABLE, places, count])))
+
+
+@pytest.mark.parametrize(
+    "g",
+    [
+        pytest.param(bags(TOTAL, each=0), id="bags of nothing"),
+        pytest.param(bags(TOTAL, of="aten.index.Tensor(%0, [%1])"), id="places that count from the end"),
+    ],
+)
+def test_rows_that_the_step_for_bags_does_not_take_are_added_otherwise(g: Graph) -> None:
+    compiled = backend.compile(g, backend.options_type(), {0: TABLE})
+    assert "EmbeddingBag" not in compiled.readable()["steps.txt"]
+    places = torch.tensor([[1, -1, 7]] if g.inputs[1].value.tensor.shape[1] else [[], []]).long()
+    torch.testing.assert_close(compiled([places, COUNT]), list(run(g, [TABLE, places, COUNT])))
+
+
+def product(rows: int | str, terms: int, columns: int, last: str = "aten.mul.Tensor(%4, %4)") -> Graph:
+    """A product and a bias, and beside it an integer."""
+    symbol = "symbol n in [0, inf] from in0.dim1\n" if isinstance(rows, str) else ""
+    return parse_graph(
+        f'{symbol}graph @g inference {{\n  in %0 user "x" : f32[1, {rows}, {terms}]\n'
+        f'  in %1 parameter "w" : f32[{columns}, {terms}]\n  in %2 parameter "b" : f32[{columns}]\n'
+        f'  in %3 user "count" : i64[2]\n  %4 = aten.linear.default(%0, %1, %2) : f32[1, {rows}, {columns}]\n'
+        f"  %5 = {last} : f32[1, {rows}, {columns}]\n  %6 = aten.neg.default(%3) : i64[2]\n"
+        "  out %5 user\n  out %6 user\n}"
+    )
+
+
+has_avx512 = pytest.mark.skipif(
+    not torch.backends.cpu.get_cpu_capability().startswith("AVX512"), reason="the processor has no AVX-512"
+)
+
+
+@has_avx512
+@pytest.mark.parametrize(
+    ("rows", "terms", "columns", "mlas"),
+    [(32, 1024, 96, False), (31, 1024, 96, True), (32, 1023, 96, True), (32, 1024, 95, True), ("n", 1024, 96, True)],
+)
+def test_products_of_many_terms_are_onednns(rows: int | str, terms: int, columns: int, mlas: bool) -> None:
+    g = product(rows, terms, columns)
+    x, w, b = torch.randn(1, 33 if rows == "n" else int(rows), terms), torch.randn(columns, terms), torch.randn(columns)
+    x[0, 0], x[0, 1], b[0] = -0.0, 0.0, -0.0
+    x[0, 2, 0], x[0, 3, 0], w[:3] = torch.nan, torch.inf, w[:3].abs()
+    compiled = backend.compile(g, backend.options_type(), {1: w, 2: b})
+    for count in (COUNT, torch.tensor([2**40, 1])):  # the second by the reference implementations
+        torch.testing.assert_close(
+            compiled([x, count]), list(run(g, [x, w, b, count])), equal_nan=True, rtol=1e-4, atol=1e-4
+        )
+    assert ("gemm_mlas" in compiled.readable()["steps.txt"]) is mlas
+
+
 def test_a_constant_that_the_plugin_would_cut_is_refused() -> None:
     x, w, out = (tensor(i, 2, dtype=DType.i64) for i in range(3))
     g = graph([x, w], [Node("aten.add.Tensor", (x, w, 1), (out,))], out)

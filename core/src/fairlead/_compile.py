@@ -460,7 +460,7 @@ class _Build:
         rest = fallback[fallback.index(name) + 1 :] if name in fallback else fallback
         return next((n for n in rest if _optional(n) is not None), None)
 
-    def _rescue(self, part: Part, error: Exception, wrote: bool) -> Executable:
+    def _rescue(self, part: Part, error: Exception, wrote: bool) -> tuple[Executable, Callable[[Exception], None]]:
         if isinstance(error, torch.OutOfMemoryError):  # what comes next needs as much, and programs know this type
             error.add_note(_failures.out_of_memory(part))
             raise error
@@ -474,7 +474,14 @@ class _Build:
         if part.backend == DRAWS or after is None or is_final:
             raise failure from error
         _log.warning("%s\ncontinuing with %r", failure, after)
-        return self._cascade(part, {}, after, f"{part.backend} failed while running: {_first_line(error)}")
+        before = self.record.parts[part.graph.name]
+        other = self._cascade(part, {}, after, f"{part.backend} failed while running: {_first_line(error)}")
+
+        def failed_too(second: Exception) -> None:
+            _log.warning("%s failed as well, so %r keeps the Part: %s", after, part.backend, _first_line(second))
+            self.record.parts[part.graph.name] = before
+
+        return other, failed_too
 
 
 def _apply(graph: Graph, passes: Sequence[hooks.Pass], stage: hooks.Stage) -> Graph:

@@ -52,7 +52,8 @@ class Plan(NamedTuple):
 Compiler = Callable[[Part, Mapping[int, torch.Tensor]], Executable]
 """Compile a Part with the constants it is offered, by input of the Part; takes care of the cascade and of errors."""
 
-Rescue = Callable[[Part, Exception, bool], Executable]
+Rescue = Callable[[Part, Exception, bool], tuple[Executable, Callable[[Exception], None]]]
+"""What runs a Part that failed, and what to tell where that fails as well."""
 """What runs a Part from now on whose executable raised; raises the error to show where nothing else may run it.
 
 That is so where the executable may have written to its inputs, or has let go of them, as the last argument says.
@@ -296,12 +297,24 @@ class Program:
         self, binding: Binding, step: Step, registers: list[Any], error: Exception, is_gone: bool
     ) -> Sequence[Any]:
         is_over = is_gone or getattr(step.executable, "writes", False)
-        step.install(in_clean_thread(lambda: self._rescue(step.part, error, is_over)))
-        binding.unsettle()
-        binding.note_detached()
+        before = step.executable
+        other, failed_too = in_clean_thread(lambda: self._rescue(step.part, error, is_over))
+        self._replace(binding, step, other)
         _detach(registers, binding.detached)
         inputs = [registers[i] for i in step.inputs]
-        return step.accept(step.executable(inputs), registers, binding.layout.outputs)
+        try:
+            results = step.executable(inputs)
+        except Exception as second:  # so it is the inputs, which the next call may have better
+            self._replace(binding, step, before)
+            failed_too(second)
+            raise
+        return step.accept(results, registers, binding.layout.outputs)
+
+    @staticmethod
+    def _replace(binding: Binding, step: Step, executable: Executable) -> None:
+        step.install(executable)
+        binding.unsettle()
+        binding.note_detached()
 
     def _bind(self, args: Sequence[Any], key: tuple[int, ...]) -> Binding:
         with self._lock:

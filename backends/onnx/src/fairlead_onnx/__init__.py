@@ -13,6 +13,6 @@ True
 from fairlead_onnx._file import ModelFile
 from fairlead_onnx._lower import Lowered, lower, supports
 from fairlead_onnx._real_form import RealForm
-from fairlead_onnx._target import Target
+from fairlead_onnx._target import DOMAIN, Target
 
-__all__ = ["Lowered", "ModelFile", "RealForm", "Target", "lower", "supports"]
+__all__ = ["DOMAIN", "Lowered", "ModelFile", "RealForm", "Target", "lower", "supports"]

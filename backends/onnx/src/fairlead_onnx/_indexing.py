@@ -11,7 +11,7 @@ from fairlead.ir.dims import product
 from fairlead_onnx._call import Call
 from fairlead_onnx._creation import filled, iota
 from fairlead_onnx._logic import is_nan, select
-from fairlead_onnx._ranges import within
+from fairlead_onnx._ranges import guarded, within
 from fairlead_onnx._rules import rule
 from fairlead_onnx._writer import Declined, Ref, Writer
 
@@ -20,7 +20,11 @@ __all__: list[str] = []
 
 @rule("aten.embedding.default")
 def embedding(c: Call) -> Ref:
-    return c.writer.op("Gather", c.tensor(0), _places(c, 1, c.type(0).shape[0]), axis=0)
+    w, table, size = c.writer, c.tensor(0), c.type(0).shape[0]
+    places = _places(c, 1, size)
+    rows = w.op("Gather", table, places, axis=0)
+    w.looked_up[rows.name] = table, places, size
+    return rows
 
 
 @rule("aten.embedding_dense_backward.default")
@@ -28,7 +32,7 @@ def embedding_backward(c: Call) -> Ref:
     """Arguments: grad, indices, number of rows, padding index, scale by frequency."""
     if c.args[4]:
         raise Declined("an embedding gradient scaled by frequency")
-    w, grad, places = c.writer, c.tensor(0, c.dtype), _places(c, 1, c.out.shape[0])
+    w, grad, places = c.writer, c.tensor(0, c.dtype), _places(c, 1, c.out.shape[0], guard=True)
     rank, padding = c.rank(1), c.number(3)
     if 0 in c.type(0).shape:
         raise Declined("the gradient of an empty lookup")
@@ -59,7 +63,7 @@ def gather(c: Call) -> Ref:
     if not c.rank(2):
         picked = w.op("Gather", c.tensor(0), w.op("Reshape", _places(c, 2, _along(c)), w.ints(-1)), axis=0)
         return w.reshape(picked, c.out.shape)
-    return w.op("GatherElements", c.tensor(0), _places(c, 2, _along(c)), axis=c.axis(1))
+    return w.op("GatherElements", c.tensor(0), _places(c, 2, _along(c), guard=True), axis=c.axis(1))
 
 
 @rule("aten.scatter.src", "aten.scatter.value", "aten.scatter_add.default", "aten.scatter.reduce")
@@ -107,7 +111,7 @@ class _Scatter:
         if flat and (c.rank(0) > 1 or c.rank(2) > 1):
             raise Declined("a scatter of tensors of different ranks")
         self._flat = flat
-        self._places = self._whole(_places(c, 2, _along(c)))
+        self._places = self._whole(_places(c, 2, _along(c), guard=True))
         self.source = w.op("Reshape", c.tensor(3, c.dtype), w.ints(-1)) if flat else _source(c)
 
     def _whole(self, ref: Ref) -> Ref:
@@ -184,7 +188,7 @@ def index(c: Call) -> Ref:
     if is_avoided:
         out = _gathered_flat(c, x, [c.type(0).shape[d] for d in front], indices)
     else:
-        out = w.op("GatherND", x, _stacked(c, indices, axes))
+        out = w.op("GatherND", x, _stacked(c, indices, axes, guard=True))
     return _placed_back(w, out, axes, _broadcast_rank(places.values()), c.out.rank)
 
 
@@ -229,7 +233,7 @@ def index_put(c: Call) -> Ref:
     front = (*axes, *rest)
     moved = front != tuple(range(rank))
     x = w.op("Transpose", c.tensor(0), perm=front) if moved else c.tensor(0)
-    where = _stacked(c, [places[a] for a in axes], axes)
+    where = _stacked(c, [places[a] for a in axes], axes, guard=True)
     index_shape = _broadcast_shape(places.values())
     updates = _updates(c, axes[0], index_shape, [c.type(0).shape[d] for d in rest])
     if c.args[3]:
@@ -326,17 +330,19 @@ def _index_tensors(c: Call) -> dict[int, Value]:
     return places
 
 
-def _to_i64(c: Call, value: Value, size: Dim) -> Ref:
-    return within(c.writer, c.operand(value, DType.i64), size, is_static=value.tensor.is_static)
+def _to_i64(c: Call, value: Value, size: Dim, *, guard: bool = False) -> Ref:
+    w = c.writer
+    places = within(w, c.operand(value, DType.i64), size, is_static=value.tensor.is_static, negative=True)
+    return guarded(w, places, size, negative=True) if guard else places
 
 
-def _stacked(c: Call, indices: list[Value], axes: Sequence[int]) -> Ref:
+def _stacked(c: Call, indices: list[Value], axes: Sequence[int], *, guard: bool = False) -> Ref:
     """Indices of these dimensions of the first operand, broadcast to one shape, as the last dimension of a tensor."""
     w = c.writer
     shape = _broadcast_shape(indices)
     columns = []
     for value, axis in zip(indices, axes, strict=True):
-        ref = _to_i64(c, value, c.type(0).shape[axis])
+        ref = _to_i64(c, value, c.type(0).shape[axis], guard=guard)
         if value.tensor.shape != shape:
             ref = w.op("Expand", ref, w.shape(shape))
         columns.append(w.op("Unsqueeze", ref, w.ints(len(shape))))
@@ -354,8 +360,10 @@ def _broadcast_shape(values: object) -> tuple[Dim, ...]:
     return tuple(next((d for d in column if d != 1), 1) for column in zip(*padded, strict=True))
 
 
-def _places(c: Call, operand: int, size: Dim) -> Ref:
-    return within(c.writer, c.tensor(operand, DType.i64), size, is_static=c.type(operand).is_static)
+def _places(c: Call, operand: int, size: Dim, *, guard: bool = False) -> Ref:
+    w = c.writer
+    places = within(w, c.tensor(operand, DType.i64), size, is_static=c.type(operand).is_static)
+    return guarded(w, places, size) if guard else places
 
 
 def _along(c: Call) -> Dim:
@@ -371,7 +379,7 @@ def index_copy(c: Call) -> Ref:
         raise Declined("index_copy of 0-d or empty tensors")
     x, source = c.tensor(0), c.tensor(3, c.dtype)
     order = (axis, *(d for d in range(rank) if d != axis))
-    places = w.op("Reshape", _places(c, 2, c.type(0).shape[axis]), w.ints(-1, 1))
+    places = w.op("Reshape", _places(c, 2, c.type(0).shape[axis], guard=True), w.ints(-1, 1))
     if not axis:
         return w.op("ScatterND", x, places, source)
     out = w.op("ScatterND", w.op("Transpose", x, perm=order), places, w.op("Transpose", source, perm=order))

@@ -9,7 +9,7 @@ import onnx_ir
 
 from fairlead.ir import Dim, DType, Graph, TensorType, Value
 from fairlead_onnx._lower import Lowered
-from fairlead_onnx._writer import CONTRIB, ONNX_DTYPES, Body, Constant, Ref, Step, Writer
+from fairlead_onnx._writer import ONNX_DTYPES, Body, Constant, Ref, Step, Writer
 
 __all__ = ["build", "externalize"]
 
@@ -33,8 +33,7 @@ def build(
         result.name = f"out{index}"
     results += [_sized(values[r.name], r, ()) for r in checks]
     imports = {"": writer.target.opset}
-    if any(step.domain for step in _all(steps)):
-        imports[CONTRIB] = 1
+    imports |= {step.domain: 1 for step in _all(steps) if step.domain}
     body = onnx_ir.Graph(inputs, results, nodes=nodes, initializers=constants, opset_imports=imports, name=graph.name)
     model = onnx_ir.Model(body, ir_version=_IR_VERSION)
     read = tuple(n if n in used else None for n in names)

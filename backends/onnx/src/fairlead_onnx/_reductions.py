@@ -12,7 +12,9 @@ from fairlead.ir.dims import product
 from fairlead_onnx._call import Call, Rule, as_dim
 from fairlead_onnx._creation import filled, iota
 from fairlead_onnx._logic import is_nan
+from fairlead_onnx._ranges import guarded
 from fairlead_onnx._rules import rule
+from fairlead_onnx._target import DOMAIN
 from fairlead_onnx._writer import Declined, Ref, Writer
 
 __all__ = ["everywhere", "extreme", "reduce", "reduced_long"]
@@ -87,6 +89,8 @@ def _summed(c: Call, axes: tuple[int, ...], *, keep: bool) -> Ref:
     ONNX Runtime's ReduceSum of integers adds in f64, and saturates: sums of 64 bits are the last of running sums.
     """
     w, x = c.writer, c.tensor(0, c.dtype)
+    if (bags := _bags(c, x, axes, keep=keep)) is not None:
+        return bags
     if x.dtype.is_floating:
         return reduced_long(c, "ReduceSum", x, axes, keep=keep)
     if "ReduceSum" in w.target.avoided:
@@ -97,6 +101,17 @@ def _summed(c: Call, axes: tuple[int, ...], *, keep: bool) -> Ref:
     for axis in axes:
         x = w.op("Gather", w.op("CumSum", x, w.number(axis, DType.i64)), w.ints(-1), axis=axis)
     return w.cast(w.op("Squeeze", x, w.ints(*axes)) if axes and not keep else x, c.dtype)
+
+
+def _bags(c: Call, x: Ref, axes: tuple[int, ...], *, keep: bool) -> Ref | None:
+    """The sums over ``axes`` where those add up rows that were looked up, and the runtime does both at once."""
+    w, shape = c.writer, c.type(0).shape
+    if not w.target.pools or x.dtype is not DType.f32 or x.name not in w.looked_up or keep:
+        return None
+    if len(shape) != 3 or axes != (1,) or not (isinstance(shape[1], int) and 0 < shape[1] <= _LONG):
+        return None
+    table, places, size = w.looked_up[x.name]
+    return w.op("EmbeddingBag", table, guarded(w, places, size), domain=DOMAIN)
 
 
 _EXACT = 2**21
@@ -134,8 +149,12 @@ def _wrapped(w: Writer, x: Ref, dtype: DType) -> Ref:
 def mean(c: Call) -> Ref:
     if _is_empty(c):
         return filled(c.writer, c.operand(float("nan"), c.dtype), c.out.shape)
+    w, x = c.writer, c.tensor(0, c.dtype)
     axes = c.axes(1) if len(c.args) > 2 else tuple(range(c.rank(0)))
-    return reduced_long(c, "ReduceMean", c.tensor(0, c.dtype), axes, keep=len(c.args) > 2 and _keep(c, 2))
+    keep = len(c.args) > 2 and _keep(c, 2)
+    if (bags := _bags(c, x, axes, keep=keep)) is not None:
+        return w.same("Div", bags, w.cast(w.scalar(w.dim(c.type(0).shape[1])), DType.f32))
+    return reduced_long(c, "ReduceMean", x, axes, keep=keep)
 
 
 @rule("aten.prod.dim_int", "aten.prod.default")

@@ -8,7 +8,10 @@ import msgspec
 
 from fairlead.ir import DType
 
-__all__ = ["ARITHMETIC", "Target"]
+__all__ = ["ARITHMETIC", "DOMAIN", "Target"]
+
+DOMAIN = "fairlead"
+"""Of the ops that ONNX has not, which who reads a model has to be taught."""
 
 ARITHMETIC = frozenset({DType.f32, DType.f64, DType.i32, DType.i64})
 """The element types that an ONNX op of numbers is taken to have where a target says nothing else."""
@@ -30,14 +33,16 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     miss an infinity. ``partial_rows``: in a row with a NaN or an infinity, its softmax makes NaN of some elements only.
     ``casts_truth``: its conversion to bool makes True of all integers but 0. ``where_drops_sign``: its Where makes 0 of
     a -0 of the operand that is taken where the condition holds. ``sums_serially``: it adds many terms one after the
-    other. ``avoided``: ONNX ops that it gets wrong, and that are written in others, or otherwise. ``coarse``: ONNX
-    ops whose results are lost where they are very small or very large. ``readable``: element types that it takes as
-    inputs only, to convert them at once. ``cuts``: half types to which its conversion drops digits, or makes a number
-    of a NaN, where torch rounds: their rounding is written in f32.
-    ``complete``: it has no kernel but those of ``kernels``, and conversions. ``unchecked``: it
-    goes on where an index is out of range: the model has one more result, which says whether none was. ``most_joined``:
-    so many tensors its Concat takes at most; 0 is any number. ``most_added``: so many numbers it combines with what is
-    at computed places before torch is faster; 0 is any number.
+    other. ``avoided``: ONNX ops that it gets wrong, or is slow at, and that are written in others, or otherwise.
+    ``coarse``: ONNX ops whose results are lost where they are very small or very large. ``readable``: element types
+    that it takes as inputs only, to convert them at once. ``cuts``: half types to which its conversion drops digits, or
+    makes a number of a NaN, where torch rounds: their rounding is written in f32.
+    ``complete``: it has no kernel but those of ``kernels``, and conversions. ``unchecked``: it goes on where an index
+    is out of range: the model has one more result, which says whether none was. ``wraps``: it goes on where an index is
+    below 0, counted from the end: that result says so where torch would refuse it. ``pools``: it has an op that adds up
+    rows of a table, which is written as EmbeddingBag of `DOMAIN`, of a table and the places of each bag's rows.
+    ``most_joined``: so many tensors its Concat takes at most; 0 is any number. ``most_added``: so many numbers it
+    combines with what is at computed places before torch is faster; 0 is any number.
     ``saturates``: it adds two products of an unsigned and a signed byte in 16 bits, which are too few: signed bytes
     that stand for quantised numbers are written as unsigned ones.
     """
@@ -61,5 +66,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     saturates: bool = False
     complete: bool = False
     unchecked: bool = False
+    wraps: bool = False
+    pools: bool = False
     most_joined: int = 0
     most_added: int = 0

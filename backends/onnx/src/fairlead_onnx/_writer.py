@@ -84,7 +84,9 @@ class Writer:
 
     ``half`` is the type of the product that is written now, for targets with a kernel that computes it in halves.
     ``quantised`` says of what each dequantised tensor is, ``unsigned`` names for signed bytes the same plus 128.
-    ``outside`` counts, for each index that was written, its places that are out of range.
+    ``indices`` has each index that is to be asked about, by its name, the size of the dimension, and whether places
+    below 0 count from the end, and whether its sizes are known. ``looked_up`` has the table, the places, and the size
+    of the table, of rows that were looked up.
     """
 
     def __init__(self, target: Target, symbol: Callable[[str], Ref], prefix: str = "t") -> None:
@@ -95,7 +97,8 @@ class Writer:
         self.half: DType | None = None
         self.quantised: dict[str, Quantised] = {}
         self.unsigned: dict[str, Ref] = {}
-        self.outside: list[Ref] = []
+        self.indices: dict[tuple[str, Dim, bool], tuple[Ref, bool]] = {}
+        self.looked_up: dict[str, tuple[Ref, Ref, Dim]] = {}
         self._symbol = symbol
         self._halves: dict[str, Ref] = {}
         self._rounded: dict[str, DType] = {}
@@ -212,7 +215,10 @@ class Writer:
         if op not in self.target.drops_nan or not out.dtype.is_floating:
             return out
         for ref in inputs:
-            out = self.op("Where", self.op("IsNaN", ref, dtype=DType.bool), ref, out, dtype=out.dtype)
+            if "IsNaN" in self.target.avoided:
+                out = self.op("Where", self.op("Equal", ref, ref, dtype=DType.bool), out, ref, dtype=out.dtype)
+            else:
+                out = self.op("Where", self.op("IsNaN", ref, dtype=DType.bool), ref, out, dtype=out.dtype)
         return out
 
     def abs(self, x: Ref) -> Ref:

@@ -20,6 +20,8 @@ from fairlead_onnxrt._signature import Signature, signature_of
 __all__ = ["SessionExecutable"]
 
 _CPU = ort.OrtDevice(ort.OrtDevice.cpu(), ort.OrtDevice.default_memory(), 0)
+_BOOL = 9
+"""The element type, as ONNX numbers them."""
 _NOWHERE = torch.zeros(1, dtype=torch.int64, device="cpu")
 _NOWHERE_ADDRESS = _NOWHERE.data_ptr()
 """An address for tensors of no elements, whose own is null, which binding refuses."""
@@ -96,6 +98,8 @@ class _Binding:
         self._options = ort.RunOptions()
         self._signature = signature
         self._addresses: list[int] = [0] * len(signature.inputs)
+        with torch.inference_mode(False):  # later calls, in other modes, write to it
+            self._held = torch.ones((), dtype=torch.bool, device="cpu")
 
     def run(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
         """The results, in memory of their own: torch's, or, where large, the runtime's, given up to torch."""
@@ -128,6 +132,8 @@ class _Binding:
             tensor = torch.empty(shape, dtype=out.dtype, device="cpu")
             binding.bind_output(out.name, _CPU, out.element, shape, tensor.data_ptr() or _NOWHERE_ADDRESS)
             outputs.append(tensor)
+        if signature.check is not None:
+            binding.bind_output(signature.check, _CPU, _BOOL, (), self._held.data_ptr())
         if self._flushes:
             with flushed():
                 self._run(binding, self._options)
@@ -138,4 +144,6 @@ class _Binding:
             for at in large:
                 outputs[at] = torch.utils.dlpack.from_dlpack(values[at].to_dlpack())
             binding.clear_binding_outputs()
+        if not self._held:
+            raise IndexError(f"an index is out of range in graph @{signature.graph}")
         return outputs

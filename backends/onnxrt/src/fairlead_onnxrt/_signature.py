@@ -53,11 +53,16 @@ class _Output:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What a call needs to know of the graph, worked out once."""
+    """What a call needs to know of the graph, worked out once.
+
+    ``check`` names the result that says whether every index was in range, where the session does not ask.
+    """
 
     inputs: tuple[BoundInput, ...]
     outputs: tuple[_Output, ...]
     symbols: tuple[tuple[str, int, int | None], ...]
+    check: str | None
+    graph: str
 
     def shapes(self, inputs: Sequence[Any]) -> list[tuple[int, ...]]:
         """The shape of each output of a call."""
@@ -76,7 +81,7 @@ def signature_of(graph: Graph, file: ModelFile, baked: frozenset[int]) -> Signat
     )
     dynamic = any(o.shape is None for o in results)
     symbols = tuple((s.name, position[s.source[0]], s.source[1]) for s in graph.symbols) if dynamic else ()
-    return Signature(specs, results, symbols)
+    return Signature(specs, results, symbols, file.check, graph.name)
 
 
 def bound_input(graph: Graph, index: int, name: str | None) -> BoundInput:

@@ -46,6 +46,7 @@ TARGET = Target(
     drops_nan=frozenset({"MaxPool"}),
     where_drops_sign=True,
     sums_serially=True,
+    wraps=True,
     most_added=2**14,
 )
 """The CPU provider, with its contrib ops; `backends/onnxrt/defects/edges.py` shows what it gets wrong by itself."""

@@ -15,9 +15,10 @@ from openvino import opset13
 from openvino.op import Constant
 
 from fairlead.ir import Graph
-from fairlead_onnx import ModelFile, lower
+from fairlead_onnx import DOMAIN, ModelFile, lower
 from fairlead_openvino._forks import compile_model
 from fairlead_openvino._options import OpenVINOOptions
+from fairlead_openvino._products import give_to_onednn
 from fairlead_openvino._ranges import largest, largest_that_fits
 from fairlead_openvino._snippets import crashes_tokenizer
 from fairlead_openvino._target import cuts_bfloat16, saturates, target_here
@@ -29,19 +30,30 @@ __all__ = ["Compiled", "compile_file", "evaluable", "model_file", "ov_tensor"]
 class Compiled:
     """A compiled model, and the one that it was compiled of.
 
-    For each input of the graph its index among the model's inputs, or None where nothing reads it.
+    For each input of the graph its index among the model's inputs, or None where nothing reads it. ``check`` is the
+    index of the output that says whether every place was in range, where one has to be asked.
     """
 
     model: openvino.CompiledModel
     source: openvino.Model
     inputs: tuple[int | None, ...]
     outputs: tuple[int, ...]
+    check: int | None
     weights: tuple[object, ...]
 
 
 @functools.cache
 def _core() -> openvino.Core:
-    return openvino.Core()
+    """OpenVINO, which reads the op of ours that adds up rows of a table as its own."""
+    from openvino.frontend.onnx import ConversionExtension
+
+    core = openvino.Core()
+    core.add_extension(ConversionExtension("EmbeddingBag", DOMAIN, _bags))
+    return core
+
+
+def _bags(node: Any) -> Any:
+    return opset13.embedding_bag_packed_sum(node.get_input(0), node.get_input(1)).outputs()
 
 
 def model_file(graph: Graph) -> ModelFile:
@@ -70,6 +82,8 @@ def compile_file(
         model.remove_parameter(parameter)
     _divide_exactly(model)
     _turn_apart(model)
+    if (options.device, options.precision) == ("CPU", "f32"):
+        give_to_onednn(model)
     compiled = compile_model(_core(), model, options.device, _properties(model, options))
     inputs = {name: i for i, port in enumerate(compiled.inputs) for name in port.get_names()}
     outputs = {name: i for i, port in enumerate(compiled.outputs) for name in port.get_names()}
@@ -80,6 +94,7 @@ def compile_file(
             inputs.get(name) if name is not None and i not in constants else None for i, name in enumerate(file.inputs)
         ),
         tuple(outputs[name] for name in file.outputs),
+        None if file.check is None else outputs[file.check],
         tuple(weights),
     )
 
@@ -88,8 +103,12 @@ def evaluable(model: openvino.Model) -> openvino.Model:
     """A copy, over the same weights, that OpenVINO's reference implementations run: they have none of Identity."""
     copy = model.clone()
     for node in copy.get_ops():
-        if node.get_type_name() == "Identity":
-            node.output(0).replace(node.input_value(0))
+        match node.get_type_name():
+            case "Identity":
+                node.output(0).replace(node.input_value(0))
+            case "EmbeddingBagPackedSum":
+                rows = opset13.gather(node.input_value(0), node.input_value(1), numpy.array(0))
+                node.output(0).replace(opset13.reduce_sum(rows, numpy.array([1])).output(0))
     return copy
 
 

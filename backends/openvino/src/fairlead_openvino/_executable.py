@@ -52,14 +52,25 @@ class _Port:
 
 @dataclass(frozen=True, slots=True)
 class _Signature:
-    """What a call needs to know of the graph, worked out once."""
+    """What a call needs to know of the graph, worked out once. ``check``: which port says whether indices are right."""
 
     inputs: tuple[_Port, ...]
     outputs: tuple[_Port, ...]
+    check: int | None
+    graph: str
     symbols: tuple[tuple[str, int, int | None], ...]
     watched: tuple[int, ...]
     largest: int
     cuttable: Callable[[frozenset[int]], bool]
+
+    def require(self, held: torch.Tensor) -> None:
+        """Raises IndexError where an index was out of range, with which OpenVINO goes on.
+
+        With one thread it goes on where a kernel has failed, too, and leaves out the rest (defects/silent.py): what
+        says that all were in range has to have been written by this very call.
+        """
+        if not held:
+            raise IndexError(f"an index is out of range in graph @{self.graph}")
 
     def wide(self, inputs: Sequence[Any]) -> frozenset[int]:
         """The places of inputs with 64-bit integers that do not fit into the 32 bits that the CPU plugin keeps."""
@@ -148,7 +159,10 @@ class _Runs:
             given[port.port] = torch.as_tensor(inputs[port.place], dtype=port.dtype).contiguous()
         env = {name: inputs[i] if dim is None else inputs[i].shape[dim] for name, i, dim in ports.symbols}
         outputs = [torch.empty(port.sized(env), dtype=port.dtype, device="cpu") for port in ports.outputs]
+        held = torch.ones((), dtype=torch.bool, device="cpu")
         placed = dict(zip((port.port for port in ports.outputs), outputs, strict=True))
+        if ports.check is not None:
+            placed[ports.check] = held
         if self._evaluable is None:
             self._evaluable = evaluable(self._compiled.source)
         try:
@@ -157,6 +171,7 @@ class _Runs:
             raise OverflowError(
                 f"OpenVINO computes 64-bit integers in 32 bits, and an input has one beyond {ports.largest}"
             ) from error
+        ports.require(held)
         return outputs
 
 
@@ -174,6 +189,7 @@ class _Request:
 
     def __init__(self, request: Any, signature: _Signature) -> None:
         self._request = request
+        self._signature = signature
         self._symbols = signature.symbols
         inputs = [(p, self._buffer(p, request.set_input_tensor)) for p in signature.inputs]
         # By kind, since on a tiny graph a call is as long as deciding anew what each port needs.
@@ -183,6 +199,10 @@ class _Request:
         self._outputs = tuple((p, self._buffer(p, request.set_output_tensor)) for p in signature.outputs)
         self._placed = any(buffer is None for _, buffer in self._outputs)
         self._buffers = tuple(buffer for _, buffer in self._outputs if buffer is not None)
+        with torch.inference_mode(False):
+            self._held = torch.ones((), dtype=torch.bool, device="cpu")
+        if signature.check is not None:
+            request.set_output_tensor(signature.check, ov_tensor(self._held))
 
     @staticmethod
     def _buffer(port: _Port, put: Callable[[int, Any], None]) -> torch.Tensor | None:
@@ -194,16 +214,20 @@ class _Request:
         return buffer
 
     def run(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
+        if self._signature.check is not None:
+            self._held.zero_()
         for place, buffer in self._copied:
             buffer.copy_(inputs[place])
         held = self._put(inputs) if self._checked else ()  # memory that only this call keeps alive
         if not self._placed:
             InferRequest.infer(self._request, _NOTHING, True, False)
+            self._signature.require(self._held)
             return [buffer.clone() for buffer in self._buffers]
         env = {name: inputs[i] if dim is None else inputs[i].shape[dim] for name, i, dim in self._symbols}
         placed = [self._place(port, env) if buffer is None else buffer for port, buffer in self._outputs]
         InferRequest.infer(self._request, _NOTHING, True, False)
         del held  # not any sooner
+        self._signature.require(self._held)
         return [o if buffer is None else o.clone() for o, (_, buffer) in zip(placed, self._outputs, strict=True)]
 
     def _put(self, inputs: Sequence[Any]) -> Sequence[torch.Tensor]:
@@ -249,7 +273,7 @@ def _signature(graph: Graph, compiled: Compiled, baked: frozenset[int]) -> _Sign
     def cuttable(wide: frozenset[int]) -> bool:
         return wide <= tensors and can_be_cut(graph, frozenset(passed[k] for k in wide))
 
-    return _Signature(inputs, outputs, symbols, watched, largest_that_fits(graph), cuttable)
+    return _Signature(inputs, outputs, compiled.check, graph.name, symbols, watched, largest_that_fits(graph), cuttable)
 
 
 def _port(place: int, port: int, type_: Type) -> _Port:

@@ -11,13 +11,12 @@ from typing import Any
 
 import openvino
 
+from fairlead_openvino._nodes import is_constant
+
 __all__ = ["crashes_tokenizer"]
 
 _RANK = 2
 """Chains are of tensors with at most so many dimensions."""
-
-_FOLDED = frozenset({"Convert", "Reshape", "Transpose"})
-"""What stands between a weight and its product until the plugin folds it."""
 
 
 def crashes_tokenizer(model: openvino.Model) -> bool:
@@ -43,7 +42,7 @@ def _merges(node: Any) -> bool:
 
 
 def _is_product(node: Any) -> bool:
-    return node.get_type_name() == "MatMul" and _is_small(node) and _is_constant(node.input_value(1).get_node())
+    return node.get_type_name() == "MatMul" and _is_small(node) and is_constant(node.input_value(1).get_node())
 
 
 def _is_small(node: Any) -> bool:
@@ -52,10 +51,4 @@ def _is_small(node: Any) -> bool:
 
 
 def _is_given(node: Any) -> bool:
-    return node.get_type_name() == "Parameter" or _is_constant(node)
-
-
-def _is_constant(node: Any) -> bool:
-    while node.get_type_name() in _FOLDED:
-        node = node.input_value(0).get_node()
-    return bool(node.get_type_name() == "Constant")
+    return node.get_type_name() == "Parameter" or is_constant(node)
