@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from fairlead.ir import DimExpr, DType, Graph, Input, Kind, Node, Output, ScalarType, Symbol, TensorType, Token, Value
-from fairlead_onnx import Target, lower, supports
+from fairlead_onnx import DOMAIN, Target, lower, supports
 
 PLAIN = Target(name="demo")
 CONTRIB = Target(name="demo", contrib=True)
@@ -164,3 +164,46 @@ def test_outputs_that_are_one_tensor_have_names_of_their_own() -> None:
     lowered = lower(graph([x], nodes, one, two), target=PLAIN)
     assert [node.op_type for node in lowered.model.graph] == ["Exp", "Identity"]
     assert lowered.outputs == ("out0", "out1")
+
+
+def looked_up(reduction: str) -> Graph:
+    """Rows of a table of 8, three for each of five bags, and what they are reduced to."""
+    table, places = tensor(0, 8, 2), tensor(1, 5, 3, dtype=DType.i64)
+    rows, out = tensor(2, 5, 3, 2), tensor(3, 5, 2)
+    nodes = [
+        Node("aten.embedding.default", (table, places, -1, False, False), (rows,)),
+        Node(reduction, (rows, (1,), False, None), (out,)),
+    ]
+    return graph([table, places], nodes, out)
+
+
+@pytest.mark.parametrize(
+    ("target", "asks"),
+    [(PLAIN, False), (Target(name="demo", wraps=True), True), (Target(name="demo", unchecked=True), True)],
+)
+def test_an_index_is_asked_about_where_the_runtime_goes_on_with_it(target: Target, asks: bool) -> None:
+    lowered = lower(looked_up("aten.sum.dim_IntList"), target=target)
+    assert (lowered.check is not None) is asks
+    assert len(lowered.model.graph.outputs) == 1 + asks
+
+
+def test_an_index_from_the_end_is_asked_about_where_the_runtime_goes_on_with_any() -> None:
+    x, at, out = tensor(0, 8), tensor(1, 3, dtype=DType.i64), tensor(2, 3)
+    g = graph([x, at], [Node("aten.index.Tensor", (x, (at,)), (out,))], out)
+    assert lower(g, target=Target(name="demo", wraps=True)).check is None
+    assert lower(g, target=Target(name="demo", unchecked=True)).check is not None
+
+
+@pytest.mark.parametrize(
+    ("reduction", "expected"),
+    [("aten.sum.dim_IntList", ["EmbeddingBag"]), ("aten.mean.dim", ["EmbeddingBag", "Div"])],
+)
+def test_rows_that_are_looked_up_and_added_are_one_op_where_the_runtime_has_it(
+    reduction: str, expected: list[str]
+) -> None:
+    g = looked_up(reduction)
+    pools = Target(name="demo", pools=True)
+    nodes = list(lower(g, target=pools).model.graph)
+    assert [n.op_type for n in nodes if n.op_type not in ("Reshape", "Cast")] == expected
+    assert nodes[0].domain == DOMAIN
+    assert "Gather" in ops(g)
