@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -98,8 +99,7 @@ class _Binding:
         self._options = ort.RunOptions()
         self._signature = signature
         self._addresses: list[int] = [0] * len(signature.inputs)
-        with torch.inference_mode(False):  # later calls, in other modes, write to it
-            self._held = torch.ones((), dtype=torch.bool, device="cpu")
+        self._held = ctypes.c_bool(True)
 
     def run(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
         """The results, in memory of their own: torch's, or, where large, the runtime's, given up to torch."""
@@ -133,7 +133,7 @@ class _Binding:
             binding.bind_output(out.name, _CPU, out.element, shape, tensor.data_ptr() or _NOWHERE_ADDRESS)
             outputs.append(tensor)
         if signature.check is not None:
-            binding.bind_output(signature.check, _CPU, _BOOL, (), self._held.data_ptr())
+            binding.bind_output(signature.check, _CPU, _BOOL, (), ctypes.addressof(self._held))
         if self._flushes:
             with flushed():
                 self._run(binding, self._options)
@@ -144,6 +144,6 @@ class _Binding:
             for at in large:
                 outputs[at] = torch.utils.dlpack.from_dlpack(values[at].to_dlpack())
             binding.clear_binding_outputs()
-        if not self._held:
+        if not self._held.value:
             raise IndexError(f"an index is out of range in graph @{signature.graph}")
         return outputs

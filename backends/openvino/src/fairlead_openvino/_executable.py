@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy
 import openvino
 import torch
 from openvino._pyopenvino import InferRequest
@@ -63,7 +64,7 @@ class _Signature:
     largest: int
     cuttable: Callable[[frozenset[int]], bool]
 
-    def require(self, held: torch.Tensor) -> None:
+    def require(self, held: Any) -> None:
         """Raises IndexError where an index was out of range, with which OpenVINO goes on.
 
         With one thread it goes on where a kernel has failed, too, and leaves out the rest (defects/silent.py): what
@@ -159,14 +160,14 @@ class _Runs:
             given[port.port] = torch.as_tensor(inputs[port.place], dtype=port.dtype).contiguous()
         env = {name: inputs[i] if dim is None else inputs[i].shape[dim] for name, i, dim in ports.symbols}
         outputs = [torch.empty(port.sized(env), dtype=port.dtype, device="cpu") for port in ports.outputs]
-        held = torch.ones((), dtype=torch.bool, device="cpu")
-        placed = dict(zip((port.port for port in ports.outputs), outputs, strict=True))
+        held = numpy.ones((), bool)
+        results = {port.port: ov_tensor(tensor) for port, tensor in zip(ports.outputs, outputs, strict=True)}
         if ports.check is not None:
-            placed[ports.check] = held
+            results[ports.check] = openvino.Tensor(held, shared_memory=True)
         if self._evaluable is None:
             self._evaluable = evaluable(self._compiled.source)
         try:
-            self._evaluable.evaluate([ov_tensor(placed[i]) for i in range(len(placed))], list(map(ov_tensor, given)))
+            self._evaluable.evaluate([results[i] for i in range(len(results))], list(map(ov_tensor, given)))
         except RuntimeError as error:
             raise OverflowError(
                 f"OpenVINO computes 64-bit integers in 32 bits, and an input has one beyond {ports.largest}"
@@ -199,10 +200,9 @@ class _Request:
         self._outputs = tuple((p, self._buffer(p, request.set_output_tensor)) for p in signature.outputs)
         self._placed = any(buffer is None for _, buffer in self._outputs)
         self._buffers = tuple(buffer for _, buffer in self._outputs if buffer is not None)
-        with torch.inference_mode(False):
-            self._held = torch.ones((), dtype=torch.bool, device="cpu")
+        self._held = numpy.ones((), bool)
         if signature.check is not None:
-            request.set_output_tensor(signature.check, ov_tensor(self._held))
+            request.set_output_tensor(signature.check, openvino.Tensor(self._held, shared_memory=True))
 
     @staticmethod
     def _buffer(port: _Port, put: Callable[[int, Any], None]) -> torch.Tensor | None:
@@ -215,7 +215,7 @@ class _Request:
 
     def run(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
         if self._signature.check is not None:
-            self._held.zero_()
+            self._held.fill(False)
         for place, buffer in self._copied:
             buffer.copy_(inputs[place])
         held = self._put(inputs) if self._checked else ()  # memory that only this call keeps alive

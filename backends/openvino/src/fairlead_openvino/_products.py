@@ -2,7 +2,7 @@
 
 The plugin has both. It takes MLAS for a product with a constant that nothing is fused with, and MLAS goes over the
 result once for each stretch of terms. oneDNN's kernels for AVX-512 do not, and are the quicker the more terms there
-are, from a thousand on, and unless there are few rows (docs/results/products.md).
+are, from a thousand on, and unless there are few rows (docs/results/openvino-kernels.md).
 """
 
 from __future__ import annotations
