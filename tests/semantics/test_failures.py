@@ -177,6 +177,14 @@ def test_inputs_that_no_backend_takes_leave_the_backend_its_part(caplog: pytest.
         assert [(part.backend, part.note) for part in graph.parts] == [("faulty", "")]
 
 
+def test_where_numbers_are_refused_the_message_leads_to_the_inputs() -> None:
+    registry.register(Faulty(on_run=lambda call, results: _raise(IndexError("an index is out of range"))))
+    with pytest.raises(RunError) as caught:
+        fairlead.compile(_program, backend="faulty", fallback=())(torch.randn(4))
+    assert caught.value.next is not None
+    assert caught.value.next.startswith("correct the inputs, where eager mode refuses them as well, or report it")
+
+
 def test_a_call_that_fails_has_written_nothing() -> None:
     registry.register(Faulty(on_run=lambda call, results: results if call < 2 else _raise(ValueError("out of order"))))
     model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8))

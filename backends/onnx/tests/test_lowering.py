@@ -207,3 +207,18 @@ def test_rows_that_are_looked_up_and_added_are_one_op_where_the_runtime_has_it(
     assert [n.op_type for n in nodes if n.op_type not in ("Reshape", "Cast")] == expected
     assert nodes[0].domain == DOMAIN
     assert "Gather" in ops(g)
+
+
+def test_an_index_within_a_branch_is_not_guarded_since_nothing_can_say_that_it_was_wrong() -> None:
+    truth = Value(0, TensorType(DType.bool, ()))
+    x, at, out = tensor(1, 8, 3), tensor(2, 4, 3, dtype=DType.i64), tensor(3, 4, 3)
+    node = Node("aten.gather.default", (x, 0, at, False), (out,))
+    branch = Graph("b", Kind.region, (Input(x), Input(at)), (node,), (Output(out),), ())
+    result = tensor(4, 4, 3)
+    g = graph([truth, x, at], [Node("hop.cond", (truth, (x, at)), (result,), regions=(branch, branch))], result)
+    lowered = lower(g, target=Target(name="demo", unchecked=True))
+    (chosen,) = (n for n in lowered.model.graph if n.op_type == "If")
+    body = [n.op_type for n in chosen.attributes["then_branch"].value]
+    assert "GatherElements" in body
+    assert "Where" not in body
+    assert lowered.check is None

@@ -70,14 +70,21 @@ def compile_error(target: Target, part: Part, constants: Mapping[int, torch.Tens
     )
 
 
+_OF_INPUTS = IndexError, ZeroDivisionError
+"""What executables raise for numbers that torch refuses."""
+
+
 def run_error(part: Part, cause: Exception, *, is_final: bool) -> RunError:
     """The executable raised; where that ``is_final``, the Part has had effects, and nothing else may run it."""
     elsewhere = "allow fallback to run the Part elsewhere"
     nowhere = "it may have communicated, or written or let go of inputs, so no other backend runs it"
+    report = "report it to the backend's vendor"
+    if isinstance(cause, _OF_INPUTS):
+        report = f"correct the inputs, where eager mode refuses them as well, or {report}"
     return RunError(
         f"backend {part.backend!r} raised {_text(cause)} while running {len(part.graph.nodes)} nodes",
         where=f"{_wheel(part.backend)}; {_first_location(part)}",
-        next=f"report it to the backend's vendor; {nowhere if is_final else elsewhere}",
+        next=f"{report}; {nowhere if is_final else elsewhere}",
     )
 
 

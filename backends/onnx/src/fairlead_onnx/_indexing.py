@@ -11,7 +11,7 @@ from fairlead.ir.dims import product
 from fairlead_onnx._call import Call
 from fairlead_onnx._creation import filled, iota
 from fairlead_onnx._logic import is_nan, select
-from fairlead_onnx._ranges import guarded, within
+from fairlead_onnx._ranges import within
 from fairlead_onnx._rules import rule
 from fairlead_onnx._writer import Declined, Ref, Writer
 
@@ -331,9 +331,8 @@ def _index_tensors(c: Call) -> dict[int, Value]:
 
 
 def _to_i64(c: Call, value: Value, size: Dim, *, guard: bool = False) -> Ref:
-    w = c.writer
-    places = within(w, c.operand(value, DType.i64), size, is_static=value.tensor.is_static, negative=True)
-    return guarded(w, places, size, negative=True) if guard else places
+    places, is_static = c.operand(value, DType.i64), value.tensor.is_static
+    return within(c.writer, places, size, is_static=is_static, negative=True, guard=guard)
 
 
 def _stacked(c: Call, indices: list[Value], axes: Sequence[int], *, guard: bool = False) -> Ref:
@@ -361,9 +360,8 @@ def _broadcast_shape(values: object) -> tuple[Dim, ...]:
 
 
 def _places(c: Call, operand: int, size: Dim, *, guard: bool = False) -> Ref:
-    w = c.writer
-    places = within(w, c.tensor(operand, DType.i64), size, is_static=c.type(operand).is_static)
-    return guarded(w, places, size) if guard else places
+    is_static = c.type(operand).is_static
+    return within(c.writer, c.tensor(operand, DType.i64), size, is_static=is_static, guard=guard)
 
 
 def _along(c: Call) -> Dim:

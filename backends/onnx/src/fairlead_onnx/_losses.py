@@ -5,7 +5,7 @@ from __future__ import annotations
 from fairlead.ir import DType
 from fairlead_onnx._call import Call
 from fairlead_onnx._creation import filled
-from fairlead_onnx._ranges import guarded, within
+from fairlead_onnx._ranges import within
 from fairlead_onnx._rules import rule
 from fairlead_onnx._writer import Declined, Ref
 
@@ -54,8 +54,7 @@ def _classes(c: Call, x: int, target: int, weight: int, ignored: float) -> tuple
     classes = c.tensor(target, DType.i64)
     kept = w.op("Not", w.same("Equal", classes, w.number(int(ignored), DType.i64), result=DType.bool))
     safe = w.select(kept, classes, w.number(0, DType.i64))
-    count = c.type(x).shape[1]
-    safe = guarded(w, within(w, safe, count, is_static=c.type(target).is_static), count)
+    safe = within(w, safe, c.type(x).shape[1], is_static=c.type(target).is_static, guard=True)
     if c.args[weight] is None:
         return kept, safe, w.cast(kept, dtype)
     rows = w.op("Gather", c.tensor(weight, dtype), safe, axis=0)

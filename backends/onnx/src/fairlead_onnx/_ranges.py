@@ -12,15 +12,15 @@ from fairlead_onnx._writer import Ref, Writer
 __all__ = ["guarded", "in_range", "within"]
 
 
-def within(w: Writer, places: Ref, size: Dim, *, is_static: bool, negative: bool = False) -> Ref:
+def within(w: Writer, places: Ref, size: Dim, *, is_static: bool, negative: bool = False, guard: bool = False) -> Ref:
     """An index along a dimension of this size, which is kept with the writer, to be asked about.
 
     One that is not static may be empty. ``negative``: torch counts those below 0 from the end here, and does not refuse
-    them.
+    them. ``guard``: it is for an op that needs `guarded` ones.
     """
     if w.target.unchecked or (w.target.wraps and not negative):
         w.indices[places.name, size, negative] = places, is_static
-    return places
+    return guarded(w, places, size, negative=negative) if guard else places
 
 
 def guarded(w: Writer, places: Ref, size: Dim, *, negative: bool = False) -> Ref:

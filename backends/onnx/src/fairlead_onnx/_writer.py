@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
+import msgspec
+
 from fairlead.ir import Dim, DType
 from fairlead_onnx._target import ARITHMETIC, Target
 
@@ -147,8 +149,13 @@ class Writer:
             raise Declined(f"{self.target.name} has no {op} for {given.dtype}")
 
     def inside(self, symbols: Callable[[str], Ref | None]) -> Writer:
-        """A writer for a body: its names are its own. A symbol that ``symbols`` does not know is one of this graph."""
-        return Writer(self.target, lambda name: symbols(name) or self.symbol(name), f"{self._name()}_")
+        """A writer for a body: its names are its own. A symbol that ``symbols`` does not know is one of this graph.
+
+        No result of a model can say of an index in there whether it is in range, so that none is guarded, which would
+        hide it.
+        """
+        target = msgspec.structs.replace(self.target, unchecked=False, wraps=False, pools=False)
+        return Writer(target, lambda name: symbols(name) or self.symbol(name), f"{self._name()}_")
 
     def given(self, dtype: DType) -> Ref:
         """A tensor that the body gets from the node that it is of."""

@@ -19,7 +19,7 @@ from fairlead_onnxrt._cuda_session import open_cuda_session, with_sizes_of_tenso
 from fairlead_onnxrt._cuda_target import CUDA_TARGET
 from fairlead_onnxrt._devices import cuda_devices, declines
 from fairlead_onnxrt._options import OnnxRuntimeOptions
-from fairlead_onnxrt._signature import BoundInput, bound_input, signature_of
+from fairlead_onnxrt._signature import BOOL, BoundInput, bound_input, signature_of
 
 __all__ = ["CudaExecutable"]
 
@@ -103,7 +103,7 @@ class CudaExecutable:
                 for out, tensor in zip(self._signature.outputs, results, strict=True):
                     self._bind_result(out.name, out.element, tensor)
                 if held is not None:
-                    self._bind_result(self.file.check, _BOOL, held)
+                    self._bind_result(self.file.check, BOOL, held)
                 self._enough_memory(self._run)
             if held is not None:
                 torch._assert_async(held, f"index out of range in graph @{self._graph.name}"[:_LONGEST])
@@ -176,7 +176,6 @@ class CudaExecutable:
             raise _out_of_memory(self._graph, self._device, error) from error
 
 
-_BOOL = 9
 _LONGEST = 250
 """Characters that torch takes of the message of an assertion."""
 

@@ -16,13 +16,11 @@ from fairlead_onnx import ModelFile, RealForm
 from fairlead_onnxrt._denormals import flushed
 from fairlead_onnxrt._options import OnnxRuntimeOptions
 from fairlead_onnxrt._session import Session, model_file, open_session, optimized_text
-from fairlead_onnxrt._signature import Signature, signature_of
+from fairlead_onnxrt._signature import BOOL, Signature, signature_of
 
 __all__ = ["SessionExecutable"]
 
 _CPU = ort.OrtDevice(ort.OrtDevice.cpu(), ort.OrtDevice.default_memory(), 0)
-_BOOL = 9
-"""The element type, as ONNX numbers them."""
 _NOWHERE = torch.zeros(1, dtype=torch.int64, device="cpu")
 _NOWHERE_ADDRESS = _NOWHERE.data_ptr()
 """An address for tensors of no elements, whose own is null, which binding refuses."""
@@ -133,7 +131,7 @@ class _Binding:
             binding.bind_output(out.name, _CPU, out.element, shape, tensor.data_ptr() or _NOWHERE_ADDRESS)
             outputs.append(tensor)
         if signature.check is not None:
-            binding.bind_output(signature.check, _CPU, _BOOL, (), ctypes.addressof(self._held))
+            binding.bind_output(signature.check, _CPU, BOOL, (), ctypes.addressof(self._held))
         if self._flushes:
             with flushed():
                 self._run(binding, self._options)

@@ -13,7 +13,7 @@ from fairlead.ir import DType, Graph, ScalarType
 from fairlead.ir.dims import evaluator
 from fairlead_onnx import ModelFile
 
-__all__ = ["BoundInput", "Signature", "bound_input", "signature_of"]
+__all__ = ["BOOL", "BoundInput", "Signature", "bound_input", "signature_of"]
 
 _ELEMENT_TYPES = {
     DType.f32: 1,
@@ -27,6 +27,7 @@ _ELEMENT_TYPES = {
     DType.f64: 11,
     DType.bf16: 16,
 }
+BOOL = _ELEMENT_TYPES[DType.bool]
 
 
 @dataclass(frozen=True, slots=True)

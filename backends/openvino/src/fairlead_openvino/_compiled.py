@@ -100,7 +100,10 @@ def compile_file(
 
 
 def evaluable(model: openvino.Model) -> openvino.Model:
-    """A copy, over the same weights, that OpenVINO's reference implementations run: they have none of Identity."""
+    """A copy, over the same weights, that OpenVINO's reference implementations run.
+
+    They have none of Identity, nor of rows that are looked up and added in one step.
+    """
     copy = model.clone()
     for node in copy.get_ops():
         match node.get_type_name():

@@ -191,7 +191,6 @@ class _Request:
     def __init__(self, request: Any, signature: _Signature) -> None:
         self._request = request
         self._signature = signature
-        self._symbols = signature.symbols
         inputs = [(p, self._buffer(p, request.set_input_tensor)) for p in signature.inputs]
         # By kind, since on a tiny graph a call is as long as deciding anew what each port needs.
         self._copied = tuple((p.place, b) for p, b in inputs if b is not None and not p.is_number)
@@ -223,7 +222,7 @@ class _Request:
             InferRequest.infer(self._request, _NOTHING, True, False)
             self._signature.require(self._held)
             return [buffer.clone() for buffer in self._buffers]
-        env = {name: inputs[i] if dim is None else inputs[i].shape[dim] for name, i, dim in self._symbols}
+        env = {name: inputs[i] if dim is None else inputs[i].shape[dim] for name, i, dim in self._signature.symbols}
         placed = [self._place(port, env) if buffer is None else buffer for port, buffer in self._outputs]
         InferRequest.infer(self._request, _NOTHING, True, False)
         del held  # not any sooner
