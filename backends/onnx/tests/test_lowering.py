@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import msgspec
 import pytest
 
 from fairlead.ir import DimExpr, DType, Graph, Input, Kind, Node, Output, ScalarType, Symbol, TensorType, Token, Value
@@ -12,6 +13,7 @@ from fairlead_onnx import DOMAIN, Target, lower, supports
 
 PLAIN = Target(name="demo")
 CONTRIB = Target(name="demo", contrib=True)
+LENGTH = (Symbol("n", 0, None, (0, 0)),)
 
 
 def tensor(id_: int, *shape: int | str, dtype: DType = DType.f32) -> Value:
@@ -32,6 +34,28 @@ def test_importing_it_loads_neither_torch_nor_onnx_ir_nor_numpy() -> None:
     code = "import fairlead_onnx, sys; print({'torch', 'onnx_ir', 'numpy'} & set(sys.modules))"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize("target", [PLAIN, CONTRIB], ids=["plain", "contrib"])
+@pytest.mark.parametrize(
+    ("node", "constants", "longer"),
+    [
+        (Node("aten.mm.default", (tensor(0, 32, 1024), tensor(1, 1024, 768)), (tensor(2, 32, 768),)), [1], True),
+        (Node("aten.mm.default", (tensor(0, "n", 1024), tensor(1, 1024, 768)), (tensor(2, "n", 768),)), [1], True),
+        (Node("aten.mm.default", (tensor(0, 32, 1024), tensor(1, 1024, 768)), (tensor(2, 32, 768),)), [], False),
+        (Node("aten.mm.default", (tensor(0, 31, 1024), tensor(1, 1024, 768)), (tensor(2, 31, 768),)), [1], False),
+        (Node("aten.mm.default", (tensor(0, 32, 1025), tensor(1, 1025, 768)), (tensor(2, 32, 768),)), [1], False),
+        (Node("aten.mm.default", (tensor(0, 32, 1024), tensor(1, 1024, 767)), (tensor(2, 32, 767),)), [1], False),
+    ],
+    ids=["rows that contend", "rows of the call", "a weight of the call", "few rows", "other rows", "few columns"],
+)
+def test_rows_of_a_product_that_contend_for_the_cache_are_made_longer(
+    node: Node, constants: list[int], longer: bool, target: Target
+) -> None:
+    g = graph(list(node.operands()), [node], *(r for r in node.results if r is not None), symbols=LENGTH)
+    lowered = lower(g, target=msgspec.structs.replace(target, contends=4096), constants=constants)
+    assert ("Concat" in [n.op_type for n in lowered.model.graph]) is longer
+    assert "Concat" not in ops(g, target)
 
 
 def test_an_unknown_op_is_declined_by_its_name() -> None:

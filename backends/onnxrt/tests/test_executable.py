@@ -12,6 +12,7 @@ import torch
 from fairlead import interpret
 from fairlead.ir import DType, Graph, Input, Kind, Node, Output, Symbol, TensorType, Value
 from fairlead_onnxrt import backend
+from fairlead_onnxrt._target import contends
 
 
 def tensor(id_: int, *shape: int | str, dtype: DType = DType.f32) -> Value:
@@ -84,6 +85,28 @@ TINY = torch.tensor([1e-40, -1e-40, 1.0])
 
 def compiled(graph: Graph, **options: Any) -> Any:
     return backend.compile(graph, backend.options_type(**options), {})
+
+
+CONTENDING = pytest.param(
+    1024, True, id="rows that contend", marks=pytest.mark.skipif(not contends(), reason="the processor's do not")
+)
+
+
+@pytest.mark.parametrize(("terms", "longer"), [CONTENDING, pytest.param(1040, False, id="other rows")])
+@pytest.mark.parametrize("biased", [False, True])
+@pytest.mark.parametrize("rows", [40, "n"])
+def test_rows_of_a_product_are_kept_from_contending(terms: int, longer: bool, biased: bool, rows: int | str) -> None:
+    x, w, b, out = tensor(0, 2, rows, terms), tensor(1, 768, terms), tensor(2, 768), tensor(3, 2, rows, 768)
+    node = Node("aten.linear.default", (x, w, b if biased else None), (out,))
+    g = graph([x, w, b], [node], out, symbols=(Symbol("n", 0, None, (0, 1)),) if rows == "n" else ())
+    weights = {1: torch.randn(768, terms), 2: torch.randn(768)}
+    given = torch.randn(2, 40, terms)
+    given[0, 0, 0], given[1, 1, 1] = torch.nan, torch.inf
+    executable: Any = backend.compile(g, backend.options_type(), weights)
+    expected = torch.nn.functional.linear(given, weights[1], weights[2] if biased else None)
+    torch.testing.assert_close(executable([given])[0], expected, equal_nan=True, rtol=1e-4, atol=1e-4)
+    assert ("Concat" in executable.readable()["onnx.txt"]) is longer
+    assert "Pad" not in executable.readable()["optimized.onnx.txt"]  # the weight's is made once
 
 
 def attending(dtype: DType = DType.f32) -> Graph:

@@ -276,9 +276,9 @@ has_avx512 = pytest.mark.skipif(
 @has_avx512
 @pytest.mark.parametrize(
     ("rows", "terms", "columns", "mlas"),
-    [(32, 1024, 96, False), (31, 1024, 96, True), (32, 1023, 96, True), (32, 1024, 95, True), ("n", 1024, 96, True)],
+    [(32, 1024, 96, False), (31, 1024, 96, True), (32, 1040, 96, True), (32, 1024, 95, True), ("n", 1024, 96, True)],
 )
-def test_products_of_many_terms_are_onednns(rows: int | str, terms: int, columns: int, mlas: bool) -> None:
+def test_products_whose_rows_contend_are_onednns(rows: int | str, terms: int, columns: int, mlas: bool) -> None:
     g = product(rows, terms, columns)
     x, w, b = torch.randn(1, 33 if rows == "n" else int(rows), terms), torch.randn(columns, terms), torch.randn(columns)
     x[0, 0], x[0, 1], b[0] = -0.0, 0.0, -0.0
@@ -289,6 +289,34 @@ def test_products_of_many_terms_are_onednns(rows: int | str, terms: int, columns
             compiled([x, count]), list(run(g, [x, w, b, count])), equal_nan=True, rtol=1e-4, atol=1e-4
         )
     assert ("gemm_mlas" in compiled.readable()["steps.txt"]) is mlas
+
+
+@has_avx512
+@pytest.mark.parametrize(
+    ("channels", "results", "length", "spread"),
+    [
+        pytest.param(512, 342, 29, True, id="contends"),
+        pytest.param(511, 342, 29, False, id="other channels"),
+        pytest.param(512, 341, 29, False, id="few results"),
+        pytest.param(512, 342, 28, False, id="few positions"),
+        pytest.param(512, 342, "n", False, id="a length of the call"),
+    ],
+)
+def test_positions_of_a_convolution_do_not_contend(
+    channels: int, results: int, length: int | str, spread: bool
+) -> None:
+    symbol = "symbol n in [3, inf] from in0.dim2\n" if isinstance(length, str) else ""
+    g = parse_graph(
+        f'{symbol}graph @g inference {{\n  in %0 user "x" : f32[2, {channels}, {length}]\n'
+        f'  in %1 parameter "w" : f32[{results}, {channels}, 3]\n'
+        "  %2 = aten.convolution.default(%0, %1, none, [2], [0], [1], false, [0], 1) : "
+        f"f32[2, {results}, {'((n - 1)//2)' if symbol else (int(length) - 1) // 2}]\n  out %2 user\n}}"
+    )
+    x, w = torch.randn(2, channels, 29 if symbol else int(length)), torch.randn(results, channels, 3)
+    x[0, 0, 0], x[1, 1, 1] = torch.nan, torch.inf
+    compiled = backend.compile(g, backend.options_type(), {1: w})
+    torch.testing.assert_close(compiled([x]), list(run(g, [x, w])), equal_nan=True, rtol=1e-4, atol=1e-4)
+    assert ("Concat" in compiled.readable()["steps.txt"]) is spread
 
 
 def test_a_constant_that_the_plugin_would_cut_is_refused() -> None:

@@ -127,8 +127,10 @@ def _parameters(op: str) -> int | None:
     return sum(str(p.type) != "Graph" for p in opset.signature(spec.signature).parameters)
 
 
-def lower(graph: Graph, *, target: Target) -> Lowered:
+def lower(graph: Graph, *, target: Target, constants: Iterable[int] = ()) -> Lowered:
     """Write a graph whose nodes `supports` accepted. Its outputs have to be distinct values that nodes compute.
+
+    Of inputs that are ``constants`` the runtime computes what it can once: what is quicker then, is written so.
 
     Complex inputs and outputs are real ones of the model, with one more dimension, of 2: `RealForm` hands them over.
     """
@@ -146,6 +148,7 @@ def lower(graph: Graph, *, target: Target) -> Lowered:
         return writer.op("Shape", Ref(names[index], DType.i64), dtype=DType.i64, start=dim, end=dim + 1)
 
     writer = Writer(target, symbol)
+    writer.fixed = frozenset(names[i] for i in constants)
     for name, given in zip(names, graph.inputs, strict=True):
         stored = Ref(name, _stored(given.value))
         values[given.value.id] = writer.widen(stored)

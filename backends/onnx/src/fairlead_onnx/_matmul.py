@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairlead.ir import DType
+from fairlead.ir import Dim, DType
 from fairlead.ir.dims import product
 from fairlead_onnx._call import Call
 from fairlead_onnx._creation import filled
@@ -34,7 +34,7 @@ def matmul(w: Writer, a: Ref, b: Ref, *, ta: bool = False, tb: bool = False, alp
 def product_of_two(c: Call) -> Ref:
     if _has_no_terms(c, 0, 1):
         return filled(c.writer, c.operand(0, c.dtype), c.out.shape)
-    return c.writer.same("MatMul", c.tensor(0, c.dtype), c.tensor(1, c.dtype))
+    return c.writer.same("MatMul", *_apart(c, c.tensor(0, c.dtype), c.tensor(1, c.dtype), weight=1))
 
 
 @rule("aten._grouped_mm.default", "transformers.grouped_mm_fallback.default")
@@ -83,7 +83,7 @@ def add_product(c: Call) -> Ref:
     if _has_no_terms(c, 1, 2):
         out = filled(w, c.operand(0, c.dtype), c.out.shape)
     else:
-        out = w.same("MatMul", c.tensor(1, c.dtype), c.tensor(2, c.dtype))
+        out = w.same("MatMul", *_apart(c, c.tensor(1, c.dtype), c.tensor(2, c.dtype), weight=2))
     if alpha != 1:
         out = w.same("Mul", out, c.operand(alpha, c.dtype))
     if beta == 0:
@@ -112,12 +112,45 @@ def linear(c: Call) -> Ref:
     if (whole := _linear_of_bytes(c, x, weight, bias)) is not None:
         return whole
     if bias is None and len(shape) > 2:
+        x, weight = _apart(c, x, weight, weight=1, transposed=True, rows=shape[:-1])
         return matmul(w, x, weight, tb=True, rank=len(shape))
     flat = x if len(shape) == 2 else w.reshape(x, (product(shape[:-1]), shape[-1]))
+    flat, weight = _apart(c, flat, weight, weight=1, transposed=True)
     wide = w.kernel_dtype("Gemm", x.dtype)
     operands = [w.cast(r, wide) for r in (flat, weight, *([bias] if bias is not None else []))]
     out = w.cast(w.op("Gemm", *operands, transB=1), x.dtype)
     return out if len(shape) == 2 else w.reshape(out, c.out.shape)
+
+
+_ADDED = 16
+"""Terms, a line of the cache of 64 bytes of f32."""
+
+_ROWS, _COLUMNS = 32, 768
+"""Of products of at least so many, the copies of the rows are worth it (docs/results/kernels.md)."""
+
+
+def _apart(
+    c: Call, a: Ref, b: Ref, *, weight: int, transposed: bool = False, rows: tuple[Dim, ...] = ()
+) -> tuple[Ref, Ref]:
+    """The operands of a product, with terms of zeros more where the rows of ``a`` would contend for the cache.
+
+    ``weight`` is the argument that ``b`` stands for: a constant, whose copy the runtime makes once. ``rows`` are the
+    dimensions of ``a`` but for the last, by default one, of all rows of the result.
+    """
+    w, (*batch, terms, columns) = c.writer, c.type(weight).shape
+    if transposed:
+        terms, columns = columns, terms
+    rows = rows or (product(c.out.shape[:-1]),)
+    count = product(rows)
+    if not (w.target.contends and a.dtype is DType.f32 and w.is_fixed(b)) or batch:
+        return a, b
+    if not (isinstance(terms, int) and isinstance(columns, int)) or 4 * terms % w.target.contends:
+        return a, b
+    if columns < _COLUMNS or (isinstance(count, int) and count < _ROWS):
+        return a, b
+    ends = (0, _ADDED) if transposed else (_ADDED, 0)
+    zeros = w.op("Expand", w.number(0.0, DType.f32), w.shape((*rows, _ADDED)))
+    return w.op("Concat", a, zeros, axis=-1), w.op("Pad", b, w.ints(0, 0, *ends))
 
 
 def _linear_of_bytes(c: Call, x: Ref, weight: Ref, bias: Ref | None) -> Ref | None:

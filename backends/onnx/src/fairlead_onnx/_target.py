@@ -43,6 +43,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     rows of a table, which is written as EmbeddingBag of `DOMAIN`, of a table and the places of each bag's rows.
     ``most_joined``: so many tensors its Concat takes at most; 0 is any number. ``most_added``: so many numbers it
     combines with what is at computed places before torch is faster; 0 is any number.
+    ``contends``: its products read rows of the first operand in place, several in one step, and rows that lie a
+    multiple of so many bytes apart contend for one set of the cache: they are made longer; 0 is none.
     ``saturates``: it adds two products of an unsigned and a signed byte in 16 bits, which are too few: signed bytes
     that stand for quantised numbers are written as unsigned ones.
     """
@@ -68,5 +70,6 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     unchecked: bool = False
     wraps: bool = False
     pools: bool = False
+    contends: int = 0
     most_joined: int = 0
     most_added: int = 0

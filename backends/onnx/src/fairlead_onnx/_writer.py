@@ -88,7 +88,7 @@ class Writer:
     ``quantised`` says of what each dequantised tensor is, ``unsigned`` names for signed bytes the same plus 128.
     ``indices`` has each index that is to be asked about, by its name, the size of the dimension, and whether places
     below 0 count from the end, and whether its sizes are known. ``looked_up`` has the table, the places, and the size
-    of the table, of rows that were looked up.
+    of the table, of rows that were looked up. ``fixed`` names the inputs that are constants.
     """
 
     def __init__(self, target: Target, symbol: Callable[[str], Ref], prefix: str = "t") -> None:
@@ -101,6 +101,7 @@ class Writer:
         self.unsigned: dict[str, Ref] = {}
         self.indices: dict[tuple[str, Dim, bool], tuple[Ref, bool]] = {}
         self.looked_up: dict[str, tuple[Ref, Ref, Dim]] = {}
+        self.fixed: frozenset[str] = frozenset()
         self._symbol = symbol
         self._halves: dict[str, Ref] = {}
         self._rounded: dict[str, DType] = {}
@@ -201,6 +202,11 @@ class Writer:
     def producer(self, ref: Ref) -> Step | None:
         """The step that makes a tensor; None for an input or a constant."""
         return self._producers.get(ref.name)
+
+    def is_fixed(self, ref: Ref) -> bool:
+        """Whether a tensor is computed of inputs that are constants."""
+        step = self.producer(ref)
+        return ref.name in self.fixed if step is None else all(self.is_fixed(Ref(n, ref.dtype)) for n in step.inputs)
 
     def same(
         self, op: str, *inputs: Ref, result: DType | None = None, domain: str = "", **attributes: Attribute

@@ -40,7 +40,7 @@ class Session:
 
 def model_file(graph: Graph, constants: Iterable[int]) -> ModelFile:
     """The graph lowered for ONNX Runtime; the inputs that are constants are initializers outside of the file."""
-    lowered = lower(graph, target=target_here())
+    lowered = lower(graph, target=target_here(), constants=constants)
     lowered.externalize(constants)
     return lowered.file()
 

@@ -9,7 +9,7 @@ import msgspec
 from fairlead.ir import DType
 from fairlead_onnx import Target
 
-__all__ = ["TARGET", "saturates", "target_here"]
+__all__ = ["TARGET", "contends", "saturates", "target_here"]
 
 _SINGLE = frozenset({DType.f32})
 _FLOATING = frozenset({DType.f32, DType.f64})
@@ -54,7 +54,17 @@ TARGET = Target(
 
 def target_here() -> Target:
     """`TARGET`, on this processor."""
-    return msgspec.structs.replace(TARGET, saturates=True) if saturates() else TARGET
+    return msgspec.structs.replace(TARGET, saturates=saturates(), contends=contends())
+
+
+def contends() -> int:
+    """Bytes after which rows of a product fall on one set of the first-level cache, where that has too few ways.
+
+    MLAS's kernel for AVX-512 reads twelve rows in one step. The set is one of 64, of lines of 64 bytes.
+    """
+    import torch
+
+    return 4096 if torch.backends.cpu.get_cpu_capability().startswith("AVX512") else 0
 
 
 @functools.cache

@@ -16,9 +16,9 @@ from openvino.op import Constant
 
 from fairlead.ir import Graph
 from fairlead_onnx import DOMAIN, ModelFile, lower
+from fairlead_openvino._conflicts import avoid_conflicts
 from fairlead_openvino._forks import compile_model
 from fairlead_openvino._options import OpenVINOOptions
-from fairlead_openvino._products import give_to_onednn
 from fairlead_openvino._ranges import largest, largest_that_fits
 from fairlead_openvino._snippets import crashes_tokenizer
 from fairlead_openvino._target import cuts_bfloat16, saturates, target_here
@@ -83,7 +83,7 @@ def compile_file(
     _divide_exactly(model)
     _turn_apart(model)
     if (options.device, options.precision) == ("CPU", "f32"):
-        give_to_onednn(model)
+        avoid_conflicts(model)
     compiled = compile_model(_core(), model, options.device, _properties(model, options))
     inputs = {name: i for i, port in enumerate(compiled.inputs) for name in port.get_names()}
     outputs = {name: i for i, port in enumerate(compiled.outputs) for name in port.get_names()}
