@@ -295,10 +295,10 @@ def test_products_whose_rows_contend_are_onednns(rows: int | str, terms: int, co
 @pytest.mark.parametrize(
     ("channels", "results", "length", "spread"),
     [
-        pytest.param(512, 342, 29, True, id="contends"),
-        pytest.param(511, 342, 29, False, id="other channels"),
-        pytest.param(512, 341, 29, False, id="few results"),
-        pytest.param(512, 342, 28, False, id="few positions"),
+        pytest.param(512, 342, 57, True, id="contends"),
+        pytest.param(511, 342, 57, False, id="other channels"),
+        pytest.param(512, 341, 57, False, id="few results"),
+        pytest.param(512, 342, 56, False, id="few positions"),
         pytest.param(512, 342, "n", False, id="a length of the call"),
     ],
 )
@@ -312,7 +312,7 @@ def test_positions_of_a_convolution_do_not_contend(
         "  %2 = aten.convolution.default(%0, %1, none, [2], [0], [1], false, [0], 1) : "
         f"f32[2, {results}, {'((n - 1)//2)' if symbol else (int(length) - 1) // 2}]\n  out %2 user\n}}"
     )
-    x, w = torch.randn(2, channels, 29 if symbol else int(length)), torch.randn(results, channels, 3)
+    x, w = torch.randn(2, channels, 57 if symbol else int(length)), torch.randn(results, channels, 3)
     x[0, 0, 0], x[1, 1, 1] = torch.nan, torch.inf
     compiled = backend.compile(g, backend.options_type(), {1: w})
     torch.testing.assert_close(compiled([x]), list(run(g, [x, w])), equal_nan=True, rtol=1e-4, atol=1e-4)

@@ -29,7 +29,7 @@ _ROWS, _COLUMNS, _MOST_DIMENSIONS = 32, 96, 3
 _FUSED = frozenset({"Clamp", "Elu", "Gelu", "HSwish", "Mish", "PRelu", "Relu", "Sigmoid", "SoftPlus", "Swish", "Tanh"})
 """What the plugin fuses with a product, and so gives to oneDNN by itself."""
 
-_POSITIONS, _USES = 14, 512
+_POSITIONS, _USES = 28, 512
 """Of results with at least so many along the last axis, and where each number of the input is multiplied so often
 in the mean, a copy of the input is worth it."""
 
