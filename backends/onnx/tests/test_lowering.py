@@ -58,6 +58,17 @@ def test_rows_of_a_product_that_contend_for_the_cache_are_made_longer(
     assert "Concat" not in ops(g, target)
 
 
+def test_rows_are_left_as_they_are_where_the_weight_is_dequantised() -> None:
+    x, steps, scales = tensor(0, 32, 1024), tensor(1, 1024, 768, dtype=DType.i8), tensor(2, 768)
+    weight, out = tensor(3, 1024, 768), tensor(4, 32, 768)
+    arguments = steps, scales, None, 1, -128, 127, DType.i8, None
+    read = Node("quantized_decomposed.dequantize_per_channel.default", arguments, (weight,))
+    g = graph([x, steps, scales], [read, Node("aten.mm.default", (x, weight), (out,))], out)
+    lowered = lower(g, target=Target(name="demo", contends=4096), constants=[1, 2])
+    assert "Concat" not in [n.op_type for n in lowered.model.graph]
+    assert "DequantizeLinear" in [n.op_type for n in lowered.model.graph]
+
+
 def test_an_unknown_op_is_declined_by_its_name() -> None:
     support = supports(Node("acme.swirl.default", (tensor(0, 2),), (tensor(1, 2),)), target=PLAIN)
     assert not support.accepted

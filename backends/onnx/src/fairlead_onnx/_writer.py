@@ -204,9 +204,14 @@ class Writer:
         return self._producers.get(ref.name)
 
     def is_fixed(self, ref: Ref) -> bool:
-        """Whether a tensor is computed of inputs that are constants."""
+        """Whether a tensor is computed of inputs that are constants.
+
+        One that is dequantised is not: runtimes keep that step, to compute what reads it in integers.
+        """
         step = self.producer(ref)
-        return ref.name in self.fixed if step is None else all(self.is_fixed(Ref(n, ref.dtype)) for n in step.inputs)
+        if step is None:
+            return ref.name in self.fixed
+        return step.op != "DequantizeLinear" and all(self.is_fixed(Ref(n, ref.dtype)) for n in step.inputs)
 
     def same(
         self, op: str, *inputs: Ref, result: DType | None = None, domain: str = "", **attributes: Attribute
