@@ -126,7 +126,7 @@ _ADDED = 16
 """Terms, a line of the cache of 64 bytes of f32."""
 
 _ROWS, _COLUMNS = 32, 768
-"""Of products of at least so many, the copies of the rows are worth it (docs/results/kernels.md)."""
+"""Of products of at least so many, the copies of the rows are worth it (docs/results/cpu-kernels.md)."""
 
 
 def _apart(

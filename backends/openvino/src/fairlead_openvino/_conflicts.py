@@ -2,7 +2,7 @@
 
 Kernels of products and convolutions for AVX-512 read their input in place, a dozen rows of it in one step. Where these
 lie a multiple of 4096 bytes apart, all fall on one set of the first-level cache, which has fewer ways
-(docs/results/kernels.md, decision 0054).
+(docs/results/cpu-kernels.md, decision 0054).
 """
 
 from __future__ import annotations

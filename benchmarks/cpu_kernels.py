@@ -1,6 +1,6 @@
 """Which kernels of OpenVINO and ONNX Runtime are the quicker on this processor: decisions 0053 and 0054 rest on it.
 
-    python benchmarks/kernels.py [--out PATH]
+    python benchmarks/cpu_kernels.py [--out PATH]
 
 The runtimes alone, of float32; the medians of calls that take turns.
 """
@@ -73,7 +73,7 @@ class Kernels(msgspec.Struct, frozen=True):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=ROOT / "docs/results/kernels")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs/results/cpu-kernels")
     options = parser.parse_args()
     result = Kernels(
         [((*shape, rows), product(*shape, rows)) for shape in PRODUCTS for rows in ROWS],
@@ -195,7 +195,7 @@ def page(result: Kernels) -> str:
         "| " + " | ".join(map(str, shape)) + f" | {1e3 * a:.3f} | {1e3 * b:.3f} |\n" for shape, (a, b) in result.bags
     )
     return (
-        f"# Kernels of OpenVINO and ONNX Runtime\n\n`python benchmarks/kernels.py`. {machine.processor}, "
+        f"# Kernels of OpenVINO and ONNX Runtime\n\n`python benchmarks/cpu_kernels.py`. {machine.processor}, "
         f"{machine.cores} cores, openvino {openvino.__version__.partition('-')[0]}, onnxruntime "
         f"{onnxruntime.__version__}, {torch.get_num_threads()} threads; the runtimes alone, of float32. By "
         "[decision 0054](../decisions/0054-rows-that-contend.md) `openvino` and `onnxrt` keep rows that lie a multiple "
