@@ -112,8 +112,7 @@ def longer(terms: int, columns: int, rows: int) -> Pair:
         lowered = lower(graph, target=target, constants=constants)
         lowered.externalize(constants)
         made = open_session(graph, lowered.file(), OnnxRuntimeOptions(), constants)
-        held = (made, x)
-        return lambda: held[0].session.run(None, {"in0": held[1]})
+        return lambda: made.session.run(None, {"in0": x})
 
     return in_turns(lambda: session(0), lambda: session(4096))
 

@@ -48,7 +48,7 @@ def avoid_conflicts(model: openvino.Model) -> None:
 
 
 def _give_to_onednn(product: Any) -> None:
-    """Have the plugin fuse a PRelu of slope 1 with a product, and so take oneDNN, which copies rows, in place of MLAS.
+    """Have the plugin fuse a PRelu of slope 1 with a product, and so take oneDNN in place of MLAS.
 
     MLAS is what it takes for a product with a constant that nothing is fused with.
     """
@@ -88,7 +88,7 @@ def _add_channels(convolution: Any) -> None:
 
 
 def _contending_convolutions(model: openvino.Model) -> Iterator[Any]:
-    """Those whose windows overlap along the last axis: oneDNN reads others as rows of a product, which it copies."""
+    """Those whose windows overlap along the last axis: no others were the quicker for it."""
     for convolution, given, weight, result in _with_constants(model, "Convolution"):
         strides = convolution.get_attributes()["strides"]
         uses = result[1] * math.prod(weight[2:]) / math.prod(strides)
