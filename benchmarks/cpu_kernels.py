@@ -1,4 +1,4 @@
-"""Which kernels of OpenVINO and ONNX Runtime are the quicker on this processor: decisions 0053 and 0054 rest on it.
+"""Which kernels of OpenVINO, ONNX Runtime and torch are the quicker here: decisions 0031, 0053 and 0054 rest on it.
 
     python benchmarks/cpu_kernels.py [--out PATH]
 
@@ -47,6 +47,9 @@ CONVOLUTIONS = (
 )
 """Shapes of the input and of the weight, and the stride."""
 
+LAYERS = (256, 512, 48, 4), (512, 512, 48, 4), (256, 256, 100, 1), (512, 1024, 32, 16)
+"""Features, width, steps and samples of LSTMs."""
+
 BAGS = (1000, 64, 128, 2), (30000, 300, 32, 64), (30000, 768, 8, 64), (100000, 64, 2048, 4)
 """Rows of the table, its width, bags, and rows of each."""
 
@@ -62,12 +65,15 @@ class Kernels(msgspec.Struct, frozen=True):
     """Seconds of both ways.
 
     Of a product by MLAS and by oneDNN, and as it is and with longer rows in ONNX Runtime, by terms, columns and rows;
-    of a convolution as it is and with more channels; and of bags in two steps and in one.
+    of a convolution as it is and with more channels, by OpenVINO and by oneDNN within torch; of an LSTM as it is and
+    packed; and of bags in two steps and in one.
     """
 
     products: list[tuple[tuple[int, int, int], Pair]]
     longer: list[tuple[tuple[int, int, int], Pair]]
     convolutions: list[Pair]
+    of_torch: list[Pair]
+    layers: list[tuple[tuple[int, int, int, int], Pair]]
     bags: list[tuple[tuple[int, int, int, int], Pair]]
 
 
@@ -79,6 +85,8 @@ def main() -> None:
         [((*shape, rows), product(*shape, rows)) for shape in PRODUCTS for rows in ROWS],
         [((*shape, rows), longer(*shape, rows)) for shape in LONGER for rows in LONGER_ROWS],
         [convolution(*case) for case in CONVOLUTIONS],
+        [convolution_of_torch(*case) for case in CONVOLUTIONS],
+        [(shape, layer(*shape)) for shape in LAYERS],
         [(shape, bag(*shape)) for shape in BAGS],
     )
     write_results(options.out, page(result), msgspec.json.format(msgspec.json.encode(result), indent=1) + b"\n")
@@ -135,6 +143,46 @@ def convolution(given: tuple[int, ...], weight: tuple[int, ...], stride: int) ->
     return in_turns(lambda: model(spread=False), lambda: model(spread=True))
 
 
+def convolution_of_torch(given: tuple[int, ...], weight: tuple[int, ...], stride: int) -> Pair:
+    """With packed weights, of images, or of lines as images of one row; the copy that has more channels counts."""
+    ops, last = torch.ops.mkldnn, torch.channels_last
+    lines = len(given) == 3
+    image, filters = (torch.from_numpy(numbers(*shape)) for shape in (given, weight))
+    if lines:
+        image, filters = image.unsqueeze(2), filters.unsqueeze(2)
+    image, steps = image.contiguous(memory_format=last), [1, stride] if lines else [stride, stride]
+    zeros = torch.zeros(len(image), 8, *image.shape[2:]).contiguous(memory_format=last)
+
+    def call(*, spread: bool) -> Run:
+        held = torch.nn.functional.pad(filters, (0, 0, 0, 0, 0, 8)) if spread else filters
+        size = torch.cat([image, zeros], 1).shape if spread else image.shape
+        packed = ops._reorder_convolution_weight(held.contiguous(), [0, 0], steps, [1, 1], 1, size)
+
+        def run() -> object:
+            x = torch.cat([image, zeros], 1) if spread else image
+            return ops._convolution_pointwise(x, packed, None, [0, 0], steps, [1, 1], 1, "none", [], "")
+
+        return run
+
+    return in_turns(lambda: call(spread=False), lambda: call(spread=True))
+
+
+def layer(features: int, width: int, steps: int, samples: int) -> Pair:
+    """An LSTM as torch calls oneDNN for it, and with weights that were packed before."""
+    sizes = (4 * width, features), (4 * width, width), (4 * width,), (4 * width,)
+    weights = [torch.from_numpy(numbers(*size)) / width**0.5 for size in sizes]
+    x, state = torch.from_numpy(numbers(steps, samples, features)), torch.zeros(1, samples, width)
+    packed = torch.ops.mkldnn._reorder_mkldnn_rnn_layer_weight(
+        *weights[:2], width, False, True, False, [steps, samples, features]
+    )
+
+    def call(first: list[torch.Tensor]) -> Run:
+        given = x, *first, *weights[2:], state, state, False, (), 2, width, 1, True, False, False, False
+        return torch.no_grad()(lambda: torch.ops.aten.mkldnn_rnn_layer(*given))
+
+    return in_turns(lambda: call(weights[:2]), lambda: call(packed))
+
+
 def bag(size: int, width: int, count: int, each: int) -> Pair:
     held = numbers(size, width)
     places = numpy.random.default_rng(0).integers(0, size, (count, each))
@@ -186,30 +234,46 @@ def in_turns(first: Callable[[], Run], second: Callable[[], Run]) -> tuple[float
 
 def page(result: Kernels) -> str:
     machine = describe()
-    convolutions = "".join(
-        f"| {by_size(given)} | {by_size(weight)} | {stride} | {1e3 * a:.2f} | {1e3 * b:.2f} | {a / b:.2f} |\n"
-        for (given, weight, stride), (a, b) in zip(CONVOLUTIONS, result.convolutions, strict=True)
-    )
-    bags = "".join(
-        "| " + " | ".join(map(str, shape)) + f" | {1e3 * a:.3f} | {1e3 * b:.3f} |\n" for shape, (a, b) in result.bags
-    )
     return (
-        f"# Kernels of OpenVINO and ONNX Runtime\n\n`python benchmarks/cpu_kernels.py`. {machine.processor}, "
+        f"# Kernels of OpenVINO, ONNX Runtime and torch\n\n`python benchmarks/cpu_kernels.py`. {machine.processor}, "
         f"{machine.cores} cores, openvino {openvino.__version__.partition('-')[0]}, onnxruntime "
-        f"{onnxruntime.__version__}, {torch.get_num_threads()} threads; the runtimes alone, of float32. By "
-        "[decision 0054](../decisions/0054-rows-that-contend.md) `openvino` and `onnxrt` keep rows that lie a multiple "
-        "of 4096 bytes apart, as those of 1024, 2048 and 3072 numbers do, from contending for the cache, and by "
-        "[decision 0053](../decisions/0053-long-products-are-onednns.md) `openvino` looks up rows of a table and adds "
-        "them in one step.\n\n## OpenVINO's products with a weight: how many times as fast oneDNN is as MLAS\n\n"
+        f"{onnxruntime.__version__}, torch {torch.__version__}, {torch.get_num_threads()} threads; the runtimes alone, "
+        "of float32. By [decision 0054](../decisions/0054-rows-that-contend.md) `openvino`, `onnxrt` and `ipex` keep "
+        "rows that lie a multiple of 4096 bytes apart, as those of 1024, 2048 and 3072 numbers do, from contending for "
+        "the cache; by [decision 0053](../decisions/0053-long-products-are-onednns.md) `openvino` looks up rows of a "
+        "table and adds them in one step; and by [decision 0031](../decisions/0031-lstms-in-inference-on-a-cpu.md) "
+        "`ipex` packs the weights of LSTMs.\n\n"
+        "## OpenVINO's products with a weight: how many times as fast oneDNN is as MLAS\n\n"
         + by_rows(ROWS, result.products)
         + "\n## ONNX Runtime's products with a weight: how many times as fast with longer rows\n\n"
         + by_rows(LONGER_ROWS, result.longer)
         + "\n## OpenVINO's convolutions: milliseconds\n\n"
-        "| input | weight | stride | as they are | with channels more | times as fast |\n"
-        f"| --- | --- | ---: | ---: | ---: | ---: |\n{convolutions}"
+        + by_convolutions(result.convolutions)
+        + "\n## Convolutions by oneDNN within torch, packed: milliseconds\n\n"
+        + by_convolutions(result.of_torch)
+        + "\n## LSTMs by oneDNN within torch: milliseconds\n\n"
+        "| features | width | steps | samples | as torch calls it | packed |\n"
+        f"|{' ---: |' * 6}\n{by_shapes(result.layers)}"
         "\n## Rows of a table, looked up and added by OpenVINO: milliseconds\n\n"
         "| rows of the table | width | sums | rows of each | in two steps | in one |\n"
-        f"| ---: | ---: | ---: | ---: | ---: | ---: |\n{bags}"
+        f"|{' ---: |' * 6}\n{by_shapes(result.bags)}"
+    )
+
+
+def by_convolutions(found: list[Pair]) -> str:
+    """A table: a line for each of `CONVOLUTIONS`."""
+    lines = "".join(
+        f"| {by_size(given)} | {by_size(weight)} | {stride} | {1e3 * a:.2f} | {1e3 * b:.2f} | {a / b:.2f} |\n"
+        for (given, weight, stride), (a, b) in zip(CONVOLUTIONS, found, strict=True)
+    )
+    head = "| input | weight | stride | as they are | with channels more | times as fast |\n"
+    return f"{head}| --- | --- | ---: | ---: | ---: | ---: |\n{lines}"
+
+
+def by_shapes(found: list[tuple[tuple[int, int, int, int], Pair]]) -> str:
+    """The lines of a table of both times."""
+    return "".join(
+        "| " + " | ".join(map(str, shape)) + f" | {1e3 * a:.3f} | {1e3 * b:.3f} |\n" for shape, (a, b) in found
     )
 
 

@@ -12,7 +12,7 @@ import torch
 
 from fairlead import interpret
 from fairlead.ir import Builder, Graph, Role, Value, to_text
-from fairlead_ipex import IpexOptions, _products, backend
+from fairlead_ipex import IpexOptions, _convolutions, _executable, _products, backend
 from fairlead_ipex._executable import IpexExecutable
 from fairlead_ipex._gelu import recognize_gelu
 
@@ -294,6 +294,60 @@ def test_operands_of_a_convolution_may_lie_anyhow(shape: tuple[int, ...]) -> Non
     run = compiled(b.graph(), {2: numbers[2]})
     assert is_packed(run)
     check(run, b.graph(), numbers, 2e-6)
+
+
+CONTENDING = {
+    "lines": ("[2, 512, 70]", "[352, 512, 3]", (2,), (1,), (1,)),
+    "images": ("[2, 512, 9, 30]", "[256, 512, 3, 3]", (2, 2), (1, 0), (1, 1)),
+    "strides of 1": ("[1, 1024, 5, 14]", "[64, 1024, 3, 3]", (1, 1), (1, 1), (1, 1)),
+}
+
+
+@pytest.mark.parametrize("fuse", [False, True])
+@pytest.mark.parametrize("kind", CONTENDING)
+def test_positions_that_contend_for_the_cache_get_channels_of_zeros(
+    kind: str, fuse: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_convolutions, "_reads_many_windows", lambda: True)
+    monkeypatch.setattr(_executable, "is_worth_fusing", lambda graph: fuse)
+    monkeypatch.setattr(_executable, "is_of_stretches", lambda graph: False)
+    shape, weight, *geometry = CONTENDING[kind]
+    b = Builder()
+    x, (w, bias) = b.input(f"f32{shape}"), weights(b, f"f32{weight}", f"f32[{weight[1:].split(',')[0]}]")
+    rest = False, (0,) * len(geometry[0]), 1
+    b.output(b.op("aten.silu.default", b.op("aten.convolution.default", x, w, bias, *geometry, *rest)))
+    torch.manual_seed(0)
+    numbers = [torch.randn(i.value.tensor.shape) for i in b.graph().inputs]
+    numbers[1] /= math.sqrt(numbers[1][0].numel())
+    run = compiled(b.graph(), dict(enumerate(numbers[1:], start=1)), fuse=fuse)
+    assert ("module.py" not in run.readable()) is fuse
+    assert any("aten.cat" in name for name in ops(run))
+    check(run, b.graph(), numbers, 2e-6)
+    numbers[0].view(-1)[:2] = torch.tensor([math.nan, math.inf])
+    check(run, b.graph(), numbers, 2e-6)
+
+
+@pytest.mark.parametrize(
+    ("shape", "weight", "stride", "groups"),
+    [
+        ((1, 512, 70), (512, 512, 2), 2, 1),  # windows that do not overlap
+        ((1, 500, 70), (512, 500, 3), 2, 1),
+        ((1, 512, 70), (512, 512, 3), 1, 1),
+        ((1, 512, 20), (512, 512, 3), 2, 1),  # few positions
+        ((1, 512, 70), (64, 512, 3), 2, 1),  # each number is read seldom
+        ((1, 1024, 70), (512, 512, 3), 1, 2),
+    ],
+)
+def test_other_convolutions_get_none(
+    shape: tuple[int, ...], weight: tuple[int, ...], stride: int, groups: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_convolutions, "_reads_many_windows", lambda: True)
+    b = Builder()
+    x, (w,) = b.input(f"f32{list(shape)}"), weights(b, f"f32{list(weight)}")
+    b.output(b.op("aten.convolution.default", x, w, None, (stride,), (1,), (1,), False, (0,), groups))
+    run = compiled(b.graph(), {1: torch.randn(weight)})
+    assert is_packed(run)
+    assert not any("aten.cat" in name for name in ops(run))
 
 
 def test_small_convolutions_are_left_to_torch() -> None:

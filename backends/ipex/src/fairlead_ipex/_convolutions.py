@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Mapping, Sequence
@@ -26,6 +27,13 @@ norm that is no op of its own any more."""
 
 IMAGE = 4
 """The dimensions of a batch of images."""
+
+_PERIOD, _WINDOWS, _USES = 4096, 14, 512
+"""What lies a multiple of so many bytes apart falls on one set of the first-level cache. Of at least so many windows
+along the last axis, and where each number is read so often in the mean, a copy of the images is worth it."""
+
+_ADDED = 8
+"""Channels of zeros: with the others, no two positions that are read in one step are a multiple of the period apart."""
 
 _MANY_WINDOWS = 64
 """So many windows a line is taken to have whose length is known only at the call. Told nothing, oneDNN packs for images
@@ -136,20 +144,70 @@ def _pack(draft: Draft, node: fx.Node, found: Convolution, chain: Chain) -> None
     with draft.graph.inserting_before(chain.last):
         x = in_dtype(draft, x, given, computed)
         if found.is_of_lines:
-            size = _typical(found, type_)
-            rows = call(torch.ops.aten.unsqueeze.default, (call(_row_major, (x,)), 2))
-            made = call(torch.ops.aten.squeeze.dim, (_call(draft, rows, _of_images(found), size, chain), 2))
+            made = call(torch.ops.aten.squeeze.dim, (_call(draft, *_as_images(draft, x, found, type_), chain), 2))
             if found.weight.shape[1] * found.groups == 1:  # such images lie both ways, and the result channels last
                 made = call(_row_major, (made,))
         else:
             lay_out = _channels_last if found.weight.dim() == IMAGE else _row_major
             if chain.other is not None:
                 chain = chain._replace(other=call(lay_out, (chain.other,)))
-            of_images = list(type_.shape) if type_.is_static else None
-            made = _call(draft, call(lay_out, (x,)), found, of_images, chain)
+            size = [*_static(type_)]
+            if contends(found, size):
+                x, found, size = _lengthened(draft, x, found, size)
+            made = _call(draft, call(lay_out, (x,)), found, size or None, chain)
         made = in_dtype(draft, made, computed, given)
     made.meta["value"] = chain.last.meta["value"]
     chain.last.replace_all_uses_with(made)
+
+
+def contends(found: Convolution, size: Sequence[int]) -> bool:
+    """Whether what oneDNN reads in one step lies where it falls on one set of the first-level cache.
+
+    With AVX-512 it reads many windows in place. Those that are a multiple of 4096 bytes apart contend where they
+    overlap and each number is read often (decision 0054). ``size``: of what it is given, nothing where it is unknown.
+    """
+    if not size or len(size) > IMAGE or found.transposed or found.groups != 1 or not _reads_many_windows():
+        return False
+    columns, channels, *window = found.weight.shape
+    apart = channels * found.stride[-1] * found.weight.element_size()
+    overlap = window[-1] > found.stride[-1] and size[-1] >= _WINDOWS * found.stride[-1]
+    uses = columns * math.prod(window) / math.prod(found.stride)
+    return found.weight.dtype is torch.float32 and apart % _PERIOD == 0 and overlap and uses >= _USES
+
+
+@functools.cache
+def _reads_many_windows() -> bool:
+    return torch.backends.cpu.get_cpu_capability().startswith("AVX512")
+
+
+def _lengthened(
+    draft: Draft, x: fx.Node, found: Convolution, size: Sequence[int]
+) -> tuple[fx.Node, Convolution, list[int]]:
+    """Images, the convolution of them and their size, with channels of zeros added to images and weights."""
+    count, channels, *places = size
+    zeros = torch.zeros(count, _ADDED, *places).contiguous(memory_format=torch.channels_last)
+    weight = torch.nn.functional.pad(found.weight, (*(0, 0) * len(places), 0, _ADDED))
+    longer = draft.graph.call_function(torch.ops.aten.cat.default, ([x, draft.hold(zeros)], 1))
+    return longer, found._replace(weight=weight), [count, channels + _ADDED, *places]
+
+
+def _as_images(
+    draft: Draft, x: fx.Node, found: Convolution, given: TensorType
+) -> tuple[fx.Node, Convolution, list[int]]:
+    """Lines as images of one row, the convolution of these, and the size that it is packed for."""
+    count, channels, length = _typical(found, given)
+    images, size = _of_images(found), [count, channels, 1, length]
+    call = draft.graph.call_function
+    rows = call(torch.ops.aten.unsqueeze.default, (x, 2))
+    if not given.is_static or not contends(images, size):
+        return call(_row_major, (rows,)), images, size
+    rows, images, size = _lengthened(draft, rows, images, size)
+    return call(_channels_last, (rows,)), images, size
+
+
+def _static(given: TensorType) -> tuple[int, ...]:
+    """The sizes, or none where one of them is known only at the call."""
+    return tuple(d for d in given.shape if isinstance(d, int)) if given.is_static else ()
 
 
 def _typical(found: Convolution, given: TensorType) -> list[int]:
@@ -166,8 +224,6 @@ def _of_images(found: Convolution) -> Convolution:
 
 def _call(draft: Draft, x: fx.Node, found: Convolution, size: Any, chain: Chain) -> fx.Node:
     call, weight = draft.graph.call_function, found.weight.contiguous()
-    if size is not None and len(size) < weight.dim():
-        size = [*size[:2], 1, *size[2:]]
     bias = None if found.bias is None else draft.hold(found.bias)
     name, numbers, algorithm = chain.unary
     if found.transposed:

@@ -19,6 +19,7 @@ from fairlead_ipex._in_place import reuse_memory
 from fairlead_ipex._options import IpexOptions
 from fairlead_ipex._post_ops import Chain, Chains, chain_of
 from fairlead_ipex._products import pack_products
+from fairlead_ipex._recurrent import pack_lstms
 from fairlead_ipex._stretches import Stretch, in_stretches
 from fairlead_ipex._worth import can_be_fused, is_of_stretches, is_worth_fusing
 
@@ -114,6 +115,7 @@ class IpexExecutable:
         pack_convolutions(draft, find_convolutions(draft), chains)
         pack_products(draft, self._options, chains)
         pack_groups(draft, self._options)
+        pack_lstms(draft)
         return draft
 
     def _draft(self, constants: Mapping[int, torch.Tensor]) -> Draft:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from fairlead.ir import DType, Graph, Kind, Node, Role, TensorType, Value, dims
 from fairlead.passes import draws_random_numbers, is_view
 from fairlead_ipex._groups import GROUPED
+from fairlead_ipex._recurrent import LSTM
 
 __all__ = [
     "can_be_fused",
@@ -28,6 +29,7 @@ _OPERANDS = {  # where a product has what it multiplies, and its weights
     "aten.addmm.default": (1, 2),
     _CONVOLUTION: (0, 1),
     **dict.fromkeys(GROUPED, (0, 1)),
+    LSTM: (0, 3),
 }
 _ELEMENT_WISE = frozenset(
     f"aten.{name}"
@@ -52,6 +54,9 @@ _PASSES_ANYWAY = frozenset(
 
 _SAVED_BY_FUSING = 64
 """A pass over one number costs as much as packing saves with so many multiplications."""
+
+_GATES = 4
+"""Of an LSTM: so many times the states wide are its weights, of each step's input and of the state before."""
 
 _FEW = 100_000
 """So few numbers are made in less time than a call of Inductor's code takes."""
@@ -160,14 +165,16 @@ def _work(node: Node, known: set[int], sizes: dict[str, int]) -> int:
         return 0
     if x.tensor.dtype not in (DType.f32, DType.bf16):
         return 0
-    shape = weight.tensor.shape
-    return _size(node.result, sizes) * _terms(node.op, [_number(d) for d in shape])
+    shape, made = weight.tensor.shape, next(r for r in node.results if r is not None)
+    return _size(made, sizes) * _terms(node.op, [_number(d) for d in shape])
 
 
 def _terms(op: str, weight: Sequence[int]) -> int:
     """How many products are added to one number."""
     if op in ("aten.mm.default", "aten.addmm.default"):
         return weight[0]
+    if op == LSTM:
+        return _GATES * (weight[1] + weight[0] // _GATES)
     return weight[1] if op in GROUPED else math.prod(weight[1:])
 
 
