@@ -1,4 +1,4 @@
-"""Which kernels of OpenVINO, ONNX Runtime and torch are the quicker here: decisions 0031, 0053 and 0054 rest on it.
+"""Which kernels of OpenVINO, ONNX Runtime and torch are the quicker here: decisions 0019, 0031, 0053, 0054.
 
     python benchmarks/cpu_kernels.py [--out PATH]
 
@@ -50,6 +50,9 @@ CONVOLUTIONS = (
 LAYERS = (256, 512, 48, 4), (512, 512, 48, 4), (256, 256, 100, 1), (512, 1024, 32, 16)
 """Features, width, steps and samples of LSTMs."""
 
+FEW = (512, 512), (768, 3072), (2048, 1000), (4096, 4096)
+FEW_ROWS = 1, 2, 3, 4
+
 BAGS = (1000, 64, 128, 2), (30000, 300, 32, 64), (30000, 768, 8, 64), (100000, 64, 2048, 4)
 """Rows of the table, its width, bags, and rows of each."""
 
@@ -64,13 +67,15 @@ Pair = tuple[float, float]
 class Kernels(msgspec.Struct, frozen=True):
     """Seconds of both ways.
 
-    Of a product by MLAS and by oneDNN, and as it is and with longer rows in ONNX Runtime, by terms, columns and rows;
+    Of a product by MLAS and by oneDNN, as it is and with longer rows in ONNX Runtime, and by torch and by oneDNN,
+    packed, by terms, columns and rows;
     of a convolution as it is and with more channels, by OpenVINO and by oneDNN within torch; of an LSTM as it is and
     packed; and of bags in two steps and in one.
     """
 
     products: list[tuple[tuple[int, int, int], Pair]]
     longer: list[tuple[tuple[int, int, int], Pair]]
+    few: list[tuple[tuple[int, int, int], Pair]]
     convolutions: list[Pair]
     of_torch: list[Pair]
     layers: list[tuple[tuple[int, int, int, int], Pair]]
@@ -84,6 +89,7 @@ def main() -> None:
     result = Kernels(
         [((*shape, rows), product(*shape, rows)) for shape in PRODUCTS for rows in ROWS],
         [((*shape, rows), longer(*shape, rows)) for shape in LONGER for rows in LONGER_ROWS],
+        [((*shape, rows), few(*shape, rows)) for shape in FEW for rows in FEW_ROWS],
         [convolution(*case) for case in CONVOLUTIONS],
         [convolution_of_torch(*case) for case in CONVOLUTIONS],
         [(shape, layer(*shape)) for shape in LAYERS],
@@ -123,6 +129,16 @@ def longer(terms: int, columns: int, rows: int) -> Pair:
         return lambda: made.session.run(None, {"in0": x})
 
     return in_turns(lambda: session(0), lambda: session(4096))
+
+
+def few(terms: int, columns: int, rows: int) -> Pair:
+    """By torch's own product, and by oneDNN within torch."""
+    weight, bias, x = (torch.from_numpy(numbers(*shape)) for shape in ((columns, terms), (columns,), (rows, terms)))
+    packed = torch.ops.mkldnn._reorder_linear_weight(weight, rows)
+    return in_turns(
+        lambda: lambda: torch.nn.functional.linear(x, weight, bias),
+        lambda: lambda: torch.ops.mkldnn._linear_pointwise(x, packed, bias, "none", [], ""),
+    )
 
 
 def convolution(given: tuple[int, ...], weight: tuple[int, ...], stride: int) -> Pair:
@@ -242,11 +258,14 @@ def page(result: Kernels) -> str:
         "rows that lie a multiple of 4096 bytes apart, as those of 1024, 2048 and 3072 numbers do, from contending for "
         "the cache; by [decision 0053](../decisions/0053-long-products-are-onednns.md) `openvino` looks up rows of a "
         "table and adds them in one step; and by [decision 0031](../decisions/0031-lstms-in-inference-on-a-cpu.md) "
-        "`ipex` packs the weights of LSTMs.\n\n"
+        "`ipex` packs the weights of LSTMs, and by [decision 0019](../decisions/0019-ipex-is-torchs-own-kernels-packed.md) "
+        "those of products.\n\n"
         "## OpenVINO's products with a weight: how many times as fast oneDNN is as MLAS\n\n"
         + by_rows(ROWS, result.products)
         + "\n## ONNX Runtime's products with a weight: how many times as fast with longer rows\n\n"
         + by_rows(LONGER_ROWS, result.longer)
+        + "\n## Products of few rows with a weight, in torch: how many times as fast oneDNN's packed ones are\n\n"
+        + by_rows(FEW_ROWS, result.few)
         + "\n## OpenVINO's convolutions: milliseconds\n\n"
         + by_convolutions(result.convolutions)
         + "\n## Convolutions by oneDNN within torch, packed: milliseconds\n\n"
@@ -282,7 +301,8 @@ def by_rows(rows: tuple[int, ...], found: list[tuple[tuple[int, int, int], Pair]
     ratios: dict[tuple[int, int], list[str]] = {}
     for (terms, columns, _), (a, b) in found:
         ratios.setdefault((terms, columns), []).append(f"{a / b:.2f}")
-    head = f"| terms | columns | {' | '.join(f'{count} rows' for count in rows)} |\n|{' ---: |' * (2 + len(rows))}\n"
+    columns = " | ".join("1 row" if count == 1 else f"{count} rows" for count in rows)
+    head = f"| terms | columns | {columns} |\n|{' ---: |' * (2 + len(rows))}\n"
     return head + "".join(
         f"| {terms} | {columns} | {' | '.join(line)} |\n" for (terms, columns), line in ratios.items()
     )

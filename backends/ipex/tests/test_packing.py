@@ -89,7 +89,26 @@ def test_weights_of_float32_have_no_kernels_in_fewer_bits() -> None:
     assert not any("_weight_int" in name for name in ops(compiled(*linear(64, "f32"), weights="int8")))
 
 
-def test_one_row_is_left_to_torch() -> None:
+@pytest.mark.parametrize("dtype", ["f32", "bf16"])
+@pytest.mark.parametrize("rows", [0, 1, 3])
+@pytest.mark.parametrize("is_of_intel", [False, True])
+@pytest.mark.usefixtures("kernels")
+def test_few_rows_are_packed_where_mkl_is_not_at_home(
+    is_of_intel: bool, rows: int, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_products, "has_avx2_alone", lambda: False)
+    monkeypatch.setattr(_products, "is_intel", lambda: is_of_intel)
+    b = Builder()
+    x, w, bias = b.input(f"{dtype}[{rows}, 768]"), *weights(b, f"{dtype}[768, 768]", f"{dtype}[768]")
+    b.output(b.op("aten.linear.default", x, w, bias))
+    constants = {1: torch.randn(768, 768, dtype=DTYPES[dtype]) / 28, 2: torch.randn(768, dtype=DTYPES[dtype])}
+    run = compiled(b.graph(), constants)
+    assert is_packed(run) is (rows > 0 and not is_of_intel)
+    x = torch.randn(rows, 768, dtype=DTYPES[dtype])
+    torch.testing.assert_close(run([x])[0], torch.nn.functional.linear(x, constants[1], constants[2]))
+
+
+def test_few_rows_and_few_weights_are_left_to_torch() -> None:
     assert not is_packed(compiled(*linear(1, "f32")))
 
 

@@ -22,7 +22,8 @@ __all__ = ["LEAST_ROWS", "linear_by_convolution", "pack_products"]
 _ops = torch.ops.mkldnn
 
 LEAST_ROWS = 4
-"""Fewer rows read each weight once: packing saves nothing, and torch multiplies a matrix and a vector faster."""
+"""Fewer rows read each weight once: MKL multiplies a matrix and a vector as fast as it is packed, where it is at home.
+On processors of others with AVX-512 oneDNN is the faster with any."""
 
 _LEAST_ROWS_AVX2 = 2
 """The same of processors with AVX2 alone, where packed weights are read once and torch's own are not."""
@@ -35,8 +36,11 @@ _MOST_ROWS_MKL = 512
 """With more rows the time that MKL needs to pack is little beside that of the product."""
 
 _LEAST_WORK = {torch.float32: 4_000_000, torch.bfloat16: 16_000}
-"""oneDNN's op takes 20 microseconds more than torch's own in float32; so many multiplications pay for that. In bfloat16
+"""oneDNN's op takes 11 microseconds more than torch's own in float32; so many multiplications pay for that. In bfloat16
 torch's own takes as long."""
+
+_LEAST_WEIGHTS = 2**18
+"""So many weights pay for it as well, of however few rows: torch's own product reads them more slowly."""
 
 
 class _Product(NamedTuple):
@@ -66,8 +70,15 @@ def pack_products(draft: Draft, options: IpexOptions, chain_of: Chains) -> None:
         small = None if options.weights == "same" else quantized(product.weight, options.weights)
         if small is not None:
             _in_few_bits(draft, node, product, small)
-        elif product.rows is None or product.rows >= (_LEAST_ROWS_AVX2 if has_avx2_alone() else LEAST_ROWS):
+        elif product.rows is None or product.rows >= _least_rows(options):
             _pack(draft, node, _widened(product), options, chain_of)
+
+
+def _least_rows(options: IpexOptions) -> int:
+    """The fewest rows of which a product is packed."""
+    if has_avx2_alone():
+        return _LEAST_ROWS_AVX2
+    return LEAST_ROWS if is_intel() or options.products == "mkl" else 1
 
 
 def _pack(draft: Draft, node: fx.Node, product: _Product, options: IpexOptions, chain_of: Chains) -> None:
@@ -76,7 +87,7 @@ def _pack(draft: Draft, node: fx.Node, product: _Product, options: IpexOptions, 
         call, chain = _by_convolution, chain_of(node)
     elif _mkl_is_faster(product, options):
         call, chain = _by_mkl, Chain(node)
-    elif product.work >= _LEAST_WORK[computed]:
+    elif product.work >= _LEAST_WORK[computed] or product.weight.numel() >= _LEAST_WEIGHTS:
         call, chain = _by_onednn, chain_of(node)
     else:
         return
