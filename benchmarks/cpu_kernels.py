@@ -258,8 +258,8 @@ def page(result: Kernels) -> str:
         "rows that lie a multiple of 4096 bytes apart, as those of 1024, 2048 and 3072 numbers do, from contending for "
         "the cache; by [decision 0053](../decisions/0053-long-products-are-onednns.md) `openvino` looks up rows of a "
         "table and adds them in one step; and by [decision 0031](../decisions/0031-lstms-in-inference-on-a-cpu.md) "
-        "`ipex` packs the weights of LSTMs, and by [decision 0019](../decisions/0019-ipex-is-torchs-own-kernels-packed.md) "
-        "those of products.\n\n"
+        "`ipex` packs the weights of LSTMs, and by "
+        "[decision 0019](../decisions/0019-ipex-is-torchs-own-kernels-packed.md) those of products.\n\n"
         "## OpenVINO's products with a weight: how many times as fast oneDNN is as MLAS\n\n"
         + by_rows(ROWS, result.products)
         + "\n## ONNX Runtime's products with a weight: how many times as fast with longer rows\n\n"
