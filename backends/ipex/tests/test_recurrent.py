@@ -12,7 +12,7 @@ from fairlead_ipex._executable import IpexExecutable
 from fairlead_ipex._recurrent import lstm_of_packed
 
 FEATURES, WIDTH = 24, 32
-DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
+DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f64": torch.float64}
 
 
 def layer(
@@ -110,6 +110,14 @@ def test_weights_that_are_not_known_are_torchs() -> None:
     assert isinstance(run, IpexExecutable)
     assert not is_packed(run)
     torch.testing.assert_close(tuple(run(numbers)), tuple(interpret.run(graph, numbers)), rtol=0, atol=0)
+
+
+def test_an_lstm_of_float64_which_onednn_has_not_is_torchs() -> None:
+    graph = layer(5, 3, dtype="f64")
+    numbers = numbers_of(graph, 5, 3)
+    run = compiled(graph, numbers)
+    assert not is_packed(run)
+    torch.testing.assert_close(tuple(run(numbers[:3])), tuple(interpret.run(graph, numbers)), rtol=0, atol=0)
 
 
 def test_a_graph_of_an_lstm_and_little_else_is_packed() -> None:

@@ -152,7 +152,7 @@ def _pack(draft: Draft, node: fx.Node, found: Convolution, chain: Chain) -> None
             if chain.other is not None:
                 chain = chain._replace(other=call(lay_out, (chain.other,)))
             size = [*_static(type_)]
-            if contends(found, size):
+            if _contends(found, size):
                 x, found, size = _lengthened(draft, x, found, size)
             made = _call(draft, call(lay_out, (x,)), found, size or None, chain)
         made = in_dtype(draft, made, computed, given)
@@ -160,7 +160,7 @@ def _pack(draft: Draft, node: fx.Node, found: Convolution, chain: Chain) -> None
     chain.last.replace_all_uses_with(made)
 
 
-def contends(found: Convolution, size: Sequence[int]) -> bool:
+def _contends(found: Convolution, size: Sequence[int]) -> bool:
     """Whether what oneDNN reads in one step lies where it falls on one set of the first-level cache.
 
     With AVX-512 it reads many windows in place. Those that are a multiple of 4096 bytes apart contend where they
@@ -199,7 +199,7 @@ def _as_images(
     images, size = _of_images(found), [count, channels, 1, length]
     call = draft.graph.call_function
     rows = call(torch.ops.aten.unsqueeze.default, (x, 2))
-    if not given.is_static or not contends(images, size):
+    if not given.is_static or not _contends(images, size):
         return call(_row_major, (rows,)), images, size
     rows, images, size = _lengthened(draft, rows, images, size)
     return call(_channels_last, (rows,)), images, size

@@ -23,8 +23,7 @@ _MODE = 2
 def pack_lstms(draft: Draft) -> None:
     """Before: a module of ATen's ops. After: LSTMs with known weights read packed ones.
 
-    Torch's own call of the kernel has it pack them each time, which takes as long as the layer itself where steps are
-    of few samples.
+    Torch's own call of the kernel has it pack them each time.
     """
     for node in list(draft.graph.nodes):
         if op_of(node) == LSTM and (weights := _weights(draft, node)) is not None:
@@ -39,7 +38,8 @@ def _weights(draft: Draft, node: fx.Node) -> tuple[torch.Tensor, ...] | None:
         return None
     if any(a is not None and b is None for a, b in zip(given[2:], biases, strict=True)):
         return None
-    if computed_in(data.dtype) is not TORCH.get(data.dtype) or 0 in ours.shape or 0 in recurrent.shape:
+    dtype = computed_in(data.dtype)
+    if dtype is None or dtype is not TORCH[data.dtype] or 0 in ours.shape or 0 in recurrent.shape:
         return None
     return ours, recurrent, *(ours.new_zeros(len(ours)) if b is None else b for b in biases)
 
