@@ -327,7 +327,7 @@ CONTENDING = {
 def test_positions_that_contend_for_the_cache_get_channels_of_zeros(
     kind: str, fuse: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_convolutions, "_reads_many_windows", lambda: True)
+    monkeypatch.setattr(_convolutions, "has_avx512", lambda: True)
     monkeypatch.setattr(_executable, "is_worth_fusing", lambda graph: fuse)
     monkeypatch.setattr(_executable, "is_of_stretches", lambda graph: False)
     shape, weight, *geometry = CONTENDING[kind]
@@ -360,7 +360,7 @@ def test_positions_that_contend_for_the_cache_get_channels_of_zeros(
 def test_other_convolutions_get_none(
     shape: tuple[int, ...], weight: tuple[int, ...], stride: int, groups: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_convolutions, "_reads_many_windows", lambda: True)
+    monkeypatch.setattr(_convolutions, "has_avx512", lambda: True)
     b = Builder()
     x, (w,) = b.input(f"f32{list(shape)}"), weights(b, f"f32{list(weight)}")
     b.output(b.op("aten.convolution.default", x, w, None, (stride,), (1,), (1,), False, (0,), groups))

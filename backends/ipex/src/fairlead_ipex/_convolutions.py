@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import operator
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,7 @@ from fairlead.ir import TensorType
 from fairlead_ipex._draft import Draft, op_of, type_of
 from fairlead_ipex._dtypes import TORCH, computed_in, in_dtype
 from fairlead_ipex._post_ops import Chain, Chains
+from fairlead_ipex._processor import has_avx512
 
 __all__ = ["IMAGE", "LAYOUTS", "Convolution", "find_convolutions", "pack_convolutions"]
 
@@ -166,18 +166,13 @@ def _contends(found: Convolution, size: Sequence[int]) -> bool:
     With AVX-512 it reads many windows in place. Those that are a multiple of 4096 bytes apart contend where they
     overlap and each number is read often (decision 0054). ``size``: of what it is given, nothing where it is unknown.
     """
-    if not size or len(size) > IMAGE or found.transposed or found.groups != 1 or not _reads_many_windows():
+    if not size or len(size) > IMAGE or found.transposed or found.groups != 1 or not has_avx512():
         return False
     columns, channels, *window = found.weight.shape
     apart = channels * found.stride[-1] * found.weight.element_size()
     overlap = window[-1] > found.stride[-1] and size[-1] >= _WINDOWS * found.stride[-1]
     uses = columns * math.prod(window) / math.prod(found.stride)
     return found.weight.dtype is torch.float32 and apart % _PERIOD == 0 and overlap and uses >= _USES
-
-
-@functools.cache
-def _reads_many_windows() -> bool:
-    return torch.backends.cpu.get_cpu_capability().startswith("AVX512")
 
 
 def _lengthened(

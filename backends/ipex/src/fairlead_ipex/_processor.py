@@ -6,7 +6,7 @@ import functools
 import platform
 from pathlib import Path
 
-__all__ = ["has_avx2_alone", "is_intel"]
+__all__ = ["has_avx2_alone", "has_avx512", "is_intel"]
 
 
 @functools.cache
@@ -25,3 +25,11 @@ def has_avx2_alone() -> bool:
     import torch
 
     return not is_intel() and torch.backends.cpu.get_cpu_capability() == "AVX2"
+
+
+@functools.cache
+def has_avx512() -> bool:
+    """Whether torch's kernels use AVX-512 here."""
+    import torch
+
+    return torch.backends.cpu.get_cpu_capability().startswith("AVX512")

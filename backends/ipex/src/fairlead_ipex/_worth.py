@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from fairlead.ir import DType, Graph, Kind, Node, Role, TensorType, Value, dims
-from fairlead.passes import draws_random_numbers, is_view
+from fairlead.passes import draws_random_numbers, is_view, multiplications, typical_sizes
 from fairlead_ipex._groups import GROUPED
 from fairlead_ipex._recurrent import LSTM
 
@@ -55,17 +55,11 @@ _PASSES_ANYWAY = frozenset(
 _SAVED_BY_FUSING = 64
 """A pass over one number costs as much as packing saves with so many multiplications."""
 
-_GATES = 4
-"""Of an LSTM: so many times the states wide are its weights, of each step's input and of the state before."""
-
 _FEW = 100_000
 """So few numbers are made in less time than a call of Inductor's code takes."""
 
 _MANY = 500_000
 """So many numbers that are made beside products take a twentieth of a millisecond: it pays to compile for seconds."""
-
-_TYPICAL_SIZE = 32
-"""What a size is taken for that is known only at the call."""
 
 
 def declines(graph: Graph) -> str | None:
@@ -73,8 +67,8 @@ def declines(graph: Graph) -> str | None:
     if is_of_training(graph):
         return None if inductor_takes(graph) else "nothing is packed in training, and Inductor does not take all of it"
     known = {i.value.id for i in graph.inputs if i.role in _WEIGHTS}
-    work = passes = made = 0
-    sizes = {s.name: max(_TYPICAL_SIZE, s.lo) for s in graph.symbols}
+    work, passes, made = 0.0, 0, 0
+    sizes = typical_sizes(graph)
     for node in graph.nodes:
         made += sum(_size(r, sizes) for r in node.results if r is not None and isinstance(r.type, TensorType))
         if all(v.id in known for v in node.operands()):
@@ -158,30 +152,14 @@ def _inductor_takes(node: Node) -> bool:
     return inductor.supports(node).accepted
 
 
-def _work(node: Node, known: set[int], sizes: dict[str, int]) -> int:
+def _work(node: Node, known: set[int], sizes: dict[str, int]) -> float:
     """The multiplications of a product whose weights are known."""
     x, weight = (node.args[i] for i in _OPERANDS[node.op])
     if not isinstance(x, Value) or not isinstance(weight, Value) or weight.id not in known or x.id in known:
-        return 0
-    if x.tensor.dtype not in (DType.f32, DType.bf16):
-        return 0
-    shape, made = weight.tensor.shape, next(r for r in node.results if r is not None)
-    return _size(made, sizes) * _terms(node.op, [_number(d) for d in shape])
-
-
-def _terms(op: str, weight: Sequence[int]) -> int:
-    """How many products are added to one number."""
-    if op in ("aten.mm.default", "aten.addmm.default"):
-        return weight[0]
-    if op == LSTM:
-        return _GATES * (weight[1] + weight[0] // _GATES)
-    return weight[1] if op in GROUPED else math.prod(weight[1:])
+        return 0.0
+    return multiplications(node, sizes) if x.tensor.dtype in (DType.f32, DType.bf16) else 0.0
 
 
 def _size(value: Value, sizes: dict[str, int]) -> int:
     assert isinstance(value.type, TensorType)
     return math.prod(dims.evaluate(d, sizes) for d in value.type.shape)
-
-
-def _number(dim: int | str) -> int:
-    return dim if isinstance(dim, int) else 1

@@ -16,7 +16,7 @@ from fairlead.passes._recurrences import unroll_recurrences
 from fairlead.passes._rewrite import Emitter, Replacement, Rule, by_op, rewrite, substitute
 from fairlead.passes._training import trains_convolutions
 from fairlead.passes._wide import Widened, widen_products
-from fairlead.passes._work import share_of_products, typical_sizes, work
+from fairlead.passes._work import multiplications, share_of_products, typical_sizes, work
 
 __all__ = [
     "DECOMPOSABLE",
@@ -43,6 +43,7 @@ __all__ = [
     "is_collective",
     "is_view",
     "layout_sensitive",
+    "multiplications",
     "recognize_composites",
     "remove_dead_nodes",
     "rewrite",

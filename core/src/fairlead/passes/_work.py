@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fairlead.ir import DType, Graph, Node, TensorType, Value, dims
 from fairlead.passes._memory import is_view
 
-__all__ = ["is_product", "share_of_products", "typical_sizes", "work"]
+__all__ = ["is_product", "multiplications", "share_of_products", "typical_sizes", "work"]
 
 _PER_NUMBER = 64
 """Reading or writing one number takes as long as so many multiplications of a product."""
@@ -33,8 +33,16 @@ def work(node: Node, sizes: Mapping[str, int]) -> float:
         return 0.0
     results = [r for r in node.results if r is not None]
     numbers = float(sum(_size(v, sizes) for v in (*node.operands(), *results)))
+    return numbers + multiplications(node, sizes) / _PER_NUMBER
+
+
+def multiplications(node: Node, sizes: Mapping[str, int]) -> float:
+    """The multiplications of a product of matrices, a convolution, attention or an LSTM; none of any other op.
+
+    ``sizes``: the values of the graph's symbols.
+    """
     products = _PRODUCTS.get(node.op)
-    return numbers if products is None else numbers + products(node, sizes) / _PER_NUMBER
+    return 0.0 if products is None else products(node, sizes)
 
 
 def is_product(op: str) -> bool:
