@@ -17,6 +17,7 @@ from fairlead import interpret
 from fairlead.ir import Builder, DType, Graph, Role, Value
 from fairlead_ipex import IpexOptions, _executable, _stretches, backend
 from fairlead_ipex._executable import IpexExecutable
+from fairlead_ipex._recurrent import lstm_of_packed
 
 ONE, ZERO = (1, 1), (0, 0)
 IMAGES = (2, 16, 20, 18)
@@ -223,6 +224,19 @@ def test_numbers_that_no_convolution_is_near_are_not_checked() -> None:
     y = net.b.op("aten.linear.default", net.b.op("aten.exp.default", y), net.weight(512, 64), None)
     run, graph = net.compiled(net.b.op("aten.relu.default", y))
     assert run.readable()["module.py"].count("_checked(") == 1
+    close(run, graph, net.inputs(torch.randn(IMAGES)))
+
+
+def test_an_lstm_behind_a_stretch_is_packed() -> None:
+    """As where lines of text are read from images, a column of the image a step."""
+    net = Net()
+    columns = net.b.op("aten.mean.dim", net.b.op("aten.relu.default", net.convolved(net.x, 64, 16, 3, 3)), [2])
+    steps = net.b.op("aten.permute.default", columns, [2, 0, 1])
+    states = net.weight(1, 2, 32), net.weight(1, 2, 32)
+    weights = net.weight(128, 64), net.weight(128, 32), net.weight(128), net.weight(128)
+    run, graph = net.compiled(*net.b.ops("nn.lstm", steps, *states, *weights, False))
+    assert len(stretches(run)) == 1
+    assert any(n.target is lstm_of_packed for n in run.module.graph.nodes)
     close(run, graph, net.inputs(torch.randn(IMAGES)))
 
 

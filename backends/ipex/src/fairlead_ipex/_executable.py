@@ -11,15 +11,13 @@ from torch import fx
 
 from fairlead.ir import Graph
 from fairlead_ipex._bounds import OutOfBoundsError
-from fairlead_ipex._convolutions import find_convolutions, pack_convolutions
+from fairlead_ipex._convolutions import find_convolutions
 from fairlead_ipex._draft import Draft
 from fairlead_ipex._gelu import recognize_gelu
-from fairlead_ipex._groups import pack_groups
 from fairlead_ipex._in_place import reuse_memory
 from fairlead_ipex._options import IpexOptions
+from fairlead_ipex._packing import pack
 from fairlead_ipex._post_ops import Chain, Chains, chain_of
-from fairlead_ipex._products import pack_products
-from fairlead_ipex._recurrent import pack_lstms
 from fairlead_ipex._stretches import Stretch, in_stretches
 from fairlead_ipex._worth import can_be_fused, is_of_stretches, is_worth_fusing
 
@@ -112,10 +110,7 @@ class IpexExecutable:
 
     def _packed(self, constants: Mapping[int, torch.Tensor], chains: Chains) -> Draft:
         draft = self._draft(constants)
-        pack_convolutions(draft, find_convolutions(draft), chains)
-        pack_products(draft, self._options, chains)
-        pack_groups(draft, self._options)
-        pack_lstms(draft)
+        pack(draft, find_convolutions(draft), self._options, chains)
         return draft
 
     def _draft(self, constants: Mapping[int, torch.Tensor]) -> Draft:

@@ -18,13 +18,13 @@ from torch.fx.passes.utils.fuser_utils import fuse_by_partitions
 
 from fairlead.ir import TensorType
 from fairlead_ipex._bounds import keep_within_bounds
-from fairlead_ipex._convolutions import IMAGE, Convolution, find_convolutions, pack_convolutions
+from fairlead_ipex._convolutions import IMAGE, Convolution, find_convolutions
 from fairlead_ipex._draft import Draft, op_of, type_of
 from fairlead_ipex._dtypes import TORCH, computed_in
 from fairlead_ipex._in_place import reuse_memory
 from fairlead_ipex._options import IpexOptions
+from fairlead_ipex._packing import pack
 from fairlead_ipex._post_ops import chain_of
-from fairlead_ipex._products import pack_products
 
 __all__ = ["STRETCHED", "Stretch", "in_stretches", "is_available"]
 
@@ -59,8 +59,7 @@ def in_stretches(draft: Draft, options: IpexOptions) -> fx.GraphModule:
     if not options.finite:
         nodes = keep_within_bounds(draft, nodes, convolutions)
     chains = functools.partial(chain_of, finite=options.finite)
-    pack_convolutions(draft, {n: found for n, found in convolutions.items() if n not in nodes}, chains)
-    pack_products(draft, options, chains)
+    pack(draft, {n: found for n, found in convolutions.items() if n not in nodes}, options, chains)
     for node in nodes & convolutions.keys():
         node.meta[_CONVOLUTION] = convolutions[node]
         node.args = node.args[:1]
