@@ -36,7 +36,7 @@ _MOST_ROWS_MKL = 512
 """With more rows the time that MKL needs to pack is little beside that of the product."""
 
 _LEAST_WORK = {torch.float32: 4_000_000, torch.bfloat16: 16_000}
-"""oneDNN's op takes 11 microseconds more than torch's own in float32; so many multiplications pay for that. In bfloat16
+"""oneDNN's op takes longer to start than torch's own in float32; so many multiplications pay for that. In bfloat16
 torch's own takes as long."""
 
 _LEAST_WEIGHTS = 2**18
