@@ -17,10 +17,6 @@ DECLINED: dict[str, str] = {
         ("nn.lstm/f32", "nn.lstm/bf16"),
         "slower than eager here: XLA multiplies the few rows of each step of an LSTM one step at a time",
     ),
-    "aten.histc.default/f32": "aten.histc.default has no rule for XLA",
-    **{
-        f"aten._grouped_mm.default/{dtype}": "aten._grouped_mm.default has no rule for XLA" for dtype in ("f32", "bf16")
-    },
     "aten.polar.default/c64": "aten.polar.default has no rule for XLA",
 }
 """What is declined, by op and element type: all else in the table has to run, but for some ops of complex numbers."""

@@ -9,7 +9,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from fairlead.ir import Argument, Complex, DimExpr, DType, Node, TensorType, Token, Value, dims
-from fairlead_openxla._layouts import Layout, Wanted
+from fairlead_openxla._layouts import Layout, Wanted, behind
 from fairlead_openxla._numbers import Array
 from fairlead_openxla._target import on_cpu
 
@@ -20,11 +20,12 @@ class Program:
     """What nodes share while a graph is written: sizes, values, layouts of weights, and what has to hold at run time.
 
     ``placed`` has, by value and layout, the arrays of weights; ``turned``, by value, the matrix of which it is the
-    transpose. ``checks`` are booleans that the compiled program gives back, each with what is wrong where it is false.
+    transpose. ``stacks`` are those of the graph. ``checks`` are booleans that the compiled program gives back, each with what is wrong where it is false.
     """
 
-    def __init__(self, sizes: Mapping[str, int]) -> None:
+    def __init__(self, sizes: Mapping[str, int], stacks: Mapping[int, int] | None = None) -> None:
         self.sizes = sizes
+        self.stacks = stacks or {}
         self.values: dict[int, Any] = {}
         self.placed: dict[tuple[int, Layout], Sequence[Array]] = {}
         self.turned: dict[int, Array] = {}
@@ -86,7 +87,7 @@ class Call:
         index, layout = self._wanted
         value = self.node.args[index]
         assert isinstance(value, Value), "a rule wants tensors placed"
-        return self._program.placed.get((value.id, layout))
+        return self._program.placed.get(behind(value.id, layout, self._program.stacks))
 
     def turned(self, index: int) -> Array | None:
         """The matrix whose transpose the operand of this index is, which is a view of it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -19,10 +19,12 @@ __all__ = [
     "Places",
     "Wanted",
     "as_declared",
+    "behind",
     "cuts",
     "input_layouts",
     "matrix",
     "shares_lines",
+    "stacks",
     "turns",
 ]
 
@@ -44,23 +46,27 @@ It takes the rows of a turned product 48 at once, and a few that are left over a
 class Layout:
     """The order of a tensor's dimensions, and how much of the last of them each array has, 0 for all of it.
 
-    ``tiled`` are the factors of tiles in place of a weight of 3 by 3 (`factors`).
+    ``tiled`` are the factors of tiles in place of a weight of 3 by 3 (`factors`). ``apart``: each index of the first
+    dimension has an array.
     """
 
     order: tuple[int, ...]
     width: int = 0
     tiled: bool = False
+    apart: bool = False
 
     @property
     def is_whole(self) -> bool:
         """Whether the tensor is one array, with its own elements."""
-        return not self.width and not self.tiled
+        return not (self.width or self.tiled or self.apart)
 
     def arrays(self, weight: torch.Tensor) -> list[torch.Tensor]:
         """A weight, in the order in which the program takes its parts: views, unless they are factors of tiles."""
         moved = weight.permute(self.order)
         if self.tiled:
             return [factors(moved)]
+        if self.apart:
+            return list(moved)
         return list(torch.split(moved, self.width, -1)) if self.width else [moved]
 
     def shapes(self, shape: tuple[int, ...]) -> list[tuple[int, ...]]:
@@ -68,6 +74,8 @@ class Layout:
         moved = tuple(shape[d] for d in self.order)
         if self.tiled:
             return [(16, *moved[2:])]
+        if self.apart:
+            return [moved[1:]] * moved[0]
         if not self.width:
             return [moved]
         *lead, last = moved
@@ -148,16 +156,41 @@ def input_layouts(graph: Graph, placed: frozenset[int], places: Places) -> dict[
     Inputs that are passed come with the strides of their type, as a backward gets what its forward saved.
     """
     found: dict[int, dict[Layout, None]] = {graph.inputs[i].value.id: {} for i in placed}
+    transposed = stacks(graph)
     for node in graph.nodes:
         wanted = places(node)
         for index, argument in enumerate(node.args):
             for value in _values(argument):
-                if value.id in found:
-                    asked = wanted is not None and wanted[0] == index
-                    found[value.id][wanted[1] if asked and wanted else as_declared(value.tensor.rank)] = None
+                asked = wanted is not None and wanted[0] == index
+                layout = wanted[1] if asked and wanted else as_declared(value.tensor.rank)
+                read, layout = behind(value.id, layout, transposed)
+                if read in found:
+                    found[read][layout] = None
     passed = [item.value for i, item in enumerate(graph.inputs) if i not in placed]
     strided = {value.id: (layout,) for value in passed if (layout := _of_strides(value)) is not None}
     return {value: tuple(layouts) for value, layouts in found.items()} | strided
+
+
+def stacks(graph: Graph) -> dict[int, int]:
+    """By value that is a stack of the transposes of matrices, the value with the matrices."""
+    found: dict[int, int] = {}
+    for node in graph.nodes:
+        match node:
+            case Node(op="aten.permute.default", args=(Value() as value, (0, 2 | -1, 1 | -2))):
+                found[node.result.id] = value.id
+    return found
+
+
+def behind(value: int, layout: Layout, transposed: Mapping[int, int]) -> tuple[int, Layout]:
+    """Which value to lay out, and how, so that this one's matrices are apart: where it has transposes, those of them.
+
+    >>> behind(7, Layout((0, 2, 1), apart=True), {7: 3})
+    (3, Layout(order=(0, 1, 2), width=0, tiled=False, apart=True))
+    """
+    if not layout.apart or value not in transposed:
+        return value, layout
+    first, row, column = layout.order
+    return transposed[value], Layout((first, column, row), apart=True)
 
 
 def _of_strides(value: Value) -> Layout | None:

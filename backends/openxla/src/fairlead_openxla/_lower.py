@@ -14,7 +14,7 @@ import torch
 
 from fairlead.ir import DType, Graph, Node, ScalarType, TensorType, Value
 from fairlead_openxla._call import Call, Program
-from fairlead_openxla._layouts import Layout, as_declared
+from fairlead_openxla._layouts import Layout, as_declared, stacks
 from fairlead_openxla._numbers import Array, cast, jax_dtype
 from fairlead_openxla._options import CompilerOption, OpenXLAOptions
 from fairlead_openxla._rules import rules, wanted
@@ -94,7 +94,7 @@ def write(
     found: list[tuple[type[Exception], str]] = []
 
     def function(*arrays: Array) -> list[Array]:
-        program = Program(sizes)
+        program = Program(sizes, stacks(graph))
         given = iter(arrays)
         for i, item in enumerate(graph.inputs):
             _give(program, item.value, sizes.get(f"in{i}"), layouts.get(item.value.id), given)

@@ -40,8 +40,8 @@ class Entry:
 _ENTRIES: dict[str, Entry] = {}
 _FAMILIES = (
     "activations", "arithmetic", "attention", "convolution", "creation", "distance", "embedding", "exponentials",
-    "fourier", "indexing", "logic", "losses", "matmul", "norms", "norms_backward", "padding", "patches", "pooling",
-    "reductions", "scatter", "sorting", "views",
+    "fourier", "groups", "indexing", "logic", "losses", "matmul", "norms", "norms_backward", "padding", "patches",
+    "pooling", "reductions", "scatter", "sorting", "views",
 )  # fmt: skip
 
 
@@ -64,7 +64,7 @@ def full_name(name: str) -> str:
     >>> full_name("sin"), full_name("add.Tensor"), full_name("nn.scaled_dot_product_attention")
     ('aten.sin.default', 'aten.add.Tensor', 'nn.scaled_dot_product_attention')
     """
-    if name.startswith(("nn.", "prims.")):
+    if name.startswith(("nn.", "prims.", "transformers.")):
         return name
     return f"aten.{name}" if "." in name else f"aten.{name}.default"
 

@@ -1,4 +1,4 @@
-"""Rules that sort, and that look a value up in what is sorted. A NaN is larger than any number."""
+"""Rules that sort, look a value up in what is sorted, and count by bins. A NaN is larger than any number."""
 
 from __future__ import annotations
 
@@ -6,13 +6,18 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from fairlead.ir import Node, Value
+from fairlead.ir import DType, Node, Value
+from fairlead.ir.dims import product
+from fairlead_openxla._arithmetic import divided
 from fairlead_openxla._call import Call
-from fairlead_openxla._numbers import Array, cast, promoted
+from fairlead_openxla._numbers import Array, cast, constant, promoted
 from fairlead_openxla._rules import rule
 from fairlead_openxla._views import axis
 
 __all__: list[str] = []
+
+_MOST_COMPARED = 1 << 20
+"""So many elements times bins are counted sooner than by torch, which looks at each element once."""
 
 
 def _sorted(x: Array, dim: int, descending: bool) -> tuple[Array, Array]:
@@ -62,3 +67,27 @@ def _is_batched(node: Node) -> str | None:
 def bucketize(c: Call, x: Array, boundaries: Array, out_int32: bool = False, right: bool = False) -> Array:
     dtype = promoted(c.node.args[:2])
     return jnp.searchsorted(cast(boundaries, dtype), cast(x, dtype), "right" if right else "left")
+
+
+def _not_counted(node: Node) -> str | None:
+    x, bins, low, high = node.args
+    assert isinstance(x, Value), "what is counted is a tensor"
+    if not (isinstance(low, int | float) and isinstance(high, int | float) and low < high):
+        return "bins between the extremes of the operand"
+    if x.tensor.dtype not in (DType.f32, DType.f64):
+        return f"bins of {x.tensor.dtype}"
+    size = product(x.tensor.shape)
+    if isinstance(size, int) and isinstance(bins, int) and size * bins <= _MOST_COMPARED:
+        return None
+    return "slower than eager here: bins of many elements, each compared with each bin"
+
+
+@rule("histc", unless=_not_counted)
+def histc(c: Call, x: Array, bins: int, low: float, high: float) -> Array:
+    """How many elements are in each of some bins of one width, the last of which has both its ends."""
+    x = jnp.reshape(x, (-1, 1))
+    start, end, count, last = (constant(v, c.dtype) for v in (low, high, bins, bins - 1))
+    places = jnp.minimum(jnp.floor(divided((x - start) * count, constant(high - low, c.dtype))), last)
+    is_counted = (start <= x) & (x <= end)
+    found = is_counted & (places == jnp.arange(bins, dtype=x.dtype))
+    return jnp.sum(found, 0, dtype=x.dtype)
