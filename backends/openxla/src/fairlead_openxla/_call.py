@@ -20,7 +20,8 @@ class Program:
     """What nodes share while a graph is written: sizes, values, layouts of weights, and what has to hold at run time.
 
     ``placed`` has, by value and layout, the arrays of weights; ``turned``, by value, the matrix of which it is the
-    transpose. ``stacks`` are those of the graph. ``checks`` are booleans that the compiled program gives back, each with what is wrong where it is false.
+    transpose. ``stacks`` are those of the graph, ``images`` the values that are made with channels last. ``checks`` are
+    booleans that the compiled program gives back, each with what is wrong where it is false.
     """
 
     def __init__(self, sizes: Mapping[str, int], stacks: Mapping[int, int] | None = None) -> None:
@@ -29,6 +30,7 @@ class Program:
         self.values: dict[int, Any] = {}
         self.placed: dict[tuple[int, Layout], Sequence[Array]] = {}
         self.turned: dict[int, Array] = {}
+        self.images: set[int] = set()
         self.checks: list[tuple[Array, type[Exception], str]] = []
 
     def shape(self, shape: tuple[dims.Dim, ...]) -> tuple[int, ...]:
@@ -52,10 +54,14 @@ class Program:
 
 
 class Call:
-    """A node, and what its rule may ask besides the arguments."""
+    """A node, and what its rule may ask besides the arguments.
 
-    def __init__(self, node: Node, program: Program, wanted: Wanted | None = None) -> None:
+    ``is_image``: the result is quicker to read if it is made with channels last, and then turned around.
+    """
+
+    def __init__(self, node: Node, program: Program, wanted: Wanted | None = None, *, is_image: bool = False) -> None:
         self.node = node
+        self.is_image = is_image
         self._program = program
         self._wanted = wanted
 

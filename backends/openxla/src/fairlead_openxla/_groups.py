@@ -37,7 +37,12 @@ def _declined(node: Node) -> str | None:
     if "cuda" in x.tensor.device:
         return "products of groups on CUDA: torch has a kernel for them"
     known = matrices.tensor.is_static and 0 not in matrices.tensor.shape
-    if not known or (x.tensor.rank, matrices.tensor.rank) != _RANKS or ends is None or any(a is not None for a in others):
+    if (
+        not known
+        or (x.tensor.rank, matrices.tensor.rank) != _RANKS
+        or ends is None
+        or any(a is not None for a in others)
+    ):
         return "products of groups other than of rows with matrices of a known size"
     groups = matrices.tensor.shape[0]
     return None if isinstance(groups, int) and groups <= _MOST_GROUPS else f"products of {groups} groups"

@@ -14,6 +14,8 @@ import torch
 
 from fairlead.ir import DType, Graph, Node, ScalarType, TensorType, Value
 from fairlead_openxla._call import Call, Program
+from fairlead_openxla._images import ON_ELEMENTS, channels_last, gives_image
+from fairlead_openxla._images import as_declared as image_as_declared
 from fairlead_openxla._layouts import Layout, as_declared, stacks
 from fairlead_openxla._numbers import Array, cast, jax_dtype
 from fairlead_openxla._options import CompilerOption, OpenXLAOptions
@@ -145,8 +147,10 @@ def _write(node: Node, program: Program) -> None:
         for used in filter(None, node.results):
             program.values[used.id] = jnp.zeros(program.shape(used.tensor.shape), jax_dtype(used.tensor.dtype))
         return
-    call = Call(node, program, wanted(node) if on_cpu() else None)
-    found = rules()[node.op].write(call, *map(program.argument, node.args))
+    first = node.results[0]
+    is_image = on_cpu() and gives_image(node, program.images)
+    call = Call(node, program, wanted(node) if on_cpu() else None, is_image=is_image)
+    found = _of_image(call, program) if is_image else rules()[node.op].write(call, *map(program.argument, node.args))
     results = found if isinstance(found, tuple) else (found,)
     for result, value in zip(results, node.results, strict=False):
         if value is None:
@@ -155,8 +159,20 @@ def _write(node: Node, program: Program) -> None:
         done, shape = _finished(result, value.tensor.dtype), program.shape(value.tensor.shape)
         assert done.shape == shape, f"{node.op} gives {done.shape}, not {shape}"
         program.values[value.id] = done
+    if is_image and first is not None:
+        program.images.add(first.id)
     if node.op == "aten.permute.default" and node.args[1] == _TURN:
         _turn(node, program)
+
+
+def _of_image(call: Call, program: Program) -> Any:
+    node, write = call.node, rules()[call.node.op].write
+    given = list(map(program.argument, node.args))
+    if node.op not in ON_ELEMENTS:
+        return write(call, *given)
+    rank = len(call.shape())
+    turned = (channels_last(x, rank) if isinstance(a, Value) else x for a, x in zip(node.args, given, strict=True))
+    return image_as_declared(write(call, *turned))
 
 
 def _turn(node: Node, program: Program) -> None:

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from fairlead_openxla._call import Call
+from fairlead_openxla._images import as_declared, channels_last
 from fairlead_openxla._numbers import Array, wide
 from fairlead_openxla._reductions import count_of, mean_of
 from fairlead_openxla._rules import rule
@@ -110,6 +111,9 @@ def _nothing(x: Array) -> Array:
 def batch_norm_fixed(
     c: Call, x: Array, weight: Array | None, bias: Array | None, mean: Array, var: Array, momentum: float, eps: float
 ) -> tuple[Array, Array, Array]:
+    if c.is_image:
+        normal = (channels_last(wide(x)) - wide(mean)) * (1 / jnp.sqrt(wide(var) + eps))
+        return as_declared(_affine(normal, weight, bias)), _nothing(x), _nothing(x)
     return Batch(x, False, mean, var, eps).out(weight, bias), _nothing(x), _nothing(x)
 
 

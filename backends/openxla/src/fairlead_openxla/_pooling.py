@@ -15,6 +15,7 @@ from jax import lax
 
 from fairlead.ir import Node
 from fairlead_openxla._call import Call
+from fairlead_openxla._images import as_declared, channels_last, in_order
 from fairlead_openxla._numbers import Array, cast, wide, wider
 from fairlead_openxla._rules import Rule, rule
 
@@ -62,15 +63,21 @@ def max_pool(
     reaches = [d * (k - 1) + 1 for d, k in zip(dilation, kernel, strict=True)]
     pads = [_pads(*a) for a in zip(x.shape[-rank:], counts, reaches, stride, padding, strict=True)]
     low = _lowest(x)
-    if not c.wants(1):
-        lead = (1,) * (x.ndim - rank)
-        out = lax.reduce_window(
-            _padded(x, pads, low), np.asarray(low, x.dtype), lax.max, (*lead, *kernel), (*lead, *stride), "VALID",
-            window_dilation=(*lead, *dilation),
-        )  # fmt: skip
-        return out, None
     padded = _padded(x, pads, low)
-    return _largest(x, padded, kernel, stride, padding, dilation, counts)
+    if c.wants(1):
+        return _largest(x, padded, kernel, stride, padding, dilation, counts)
+    lead = (1,) * (x.ndim - rank)
+    window, strides, dilations = (*lead, *kernel), (*lead, *stride), (*lead, *dilation)
+    if not c.is_image:
+        return _over_windows(padded, low, lax.max, window, strides, dilations), None
+    each = map(in_order, (window, strides, dilations))
+    return as_declared(_over_windows(channels_last(padded), low, lax.max, *each)), None
+
+
+def _over_windows(
+    x: Array, start: Any, add: Any, window: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...]
+) -> Array:
+    return lax.reduce_window(x, np.asarray(start, x.dtype), add, window, stride, "VALID", window_dilation=dilation)
 
 
 def _largest(
@@ -131,11 +138,20 @@ def max_pool_backward(c: Call, grad: Array, x: Array, *rest: Any) -> Array:
     return jnp.reshape(zeros.at[rows, at].add(jnp.reshape(wide(grad), at.shape), mode="drop"), x.shape)
 
 
-def _window_sums(x: Array, kernel: tuple[int, ...], stride: tuple[int, ...], pads: Sequence[tuple[int, int]]) -> Array:
+def _window_sums(
+    x: Array,
+    kernel: tuple[int, ...],
+    stride: tuple[int, ...],
+    pads: Sequence[tuple[int, int]],
+    *,
+    is_image: bool = False,
+) -> Array:
     lead = (1,) * (x.ndim - len(kernel))
-    return lax.reduce_window(
-        _padded(x, pads, 0), np.zeros((), x.dtype), lax.add, (*lead, *kernel), (*lead, *stride), "VALID"
-    )
+    x, window, strides, dilation = _padded(x, pads, 0), (*lead, *kernel), (*lead, *stride), (1,) * x.ndim
+    if not is_image:
+        return _over_windows(x, 0, lax.add, window, strides, dilation)
+    each = map(in_order, (window, strides, dilation))
+    return as_declared(_over_windows(channels_last(x), 0, lax.add, *each))
 
 
 def _divisor(n: int, count: int, kernel: int, stride: int, padding: int, *, with_padding: bool) -> Any:
@@ -153,7 +169,7 @@ def _average(
     padding: Any,
     include_pad: bool,
     override: int | None,
-) -> tuple[Callable[[Array], Array], Any]:
+) -> tuple[Callable[..., Array], Any]:
     """The sums over windows as a linear function, and what they are divided by."""
     rank = len(sizes)
     kernel = _spread(kernel, rank)
@@ -181,7 +197,7 @@ def avg_pool(
         x.shape[-rank:], shape[len(shape) - rank :], kernel, stride, padding, include_pad, override
     )
     x = wide(x)
-    return sums(x) / jnp.asarray(divisor, x.dtype)
+    return sums(x, is_image=c.is_image) / jnp.asarray(divisor, x.dtype)
 
 
 @rule("avg_pool2d_backward", "avg_pool3d_backward")

@@ -11,6 +11,7 @@ from jax import lax
 
 from fairlead.ir import Node, Value
 from fairlead_openxla._call import Call
+from fairlead_openxla._images import as_declared, channels_last, in_order
 from fairlead_openxla._numbers import Array, cast, jax_dtype
 from fairlead_openxla._rules import rule
 
@@ -84,8 +85,12 @@ def unbind(c: Call, x: Array, dim: int = 0) -> tuple[Array, ...]:
 @rule("cat", takes_complex=True)
 def cat(c: Call, tensors: tuple[Array, ...], dim: int = 0) -> Array:
     """Torch lets empty 1-d tensors join anything."""
-    parts = [t for t in tensors if t.shape != (0,)] or list(tensors[:1])
-    return jnp.concatenate([cast(t, c.dtype) for t in parts], axis(dim, parts[0].ndim))
+    parts = [cast(t, c.dtype) for t in [t for t in tensors if t.shape != (0,)] or tensors[:1]]
+    at = axis(dim, parts[0].ndim)
+    if not c.is_image:
+        return jnp.concatenate(parts, at)
+    at = in_order(range(parts[0].ndim)).index(at)
+    return as_declared(jnp.concatenate(list(map(channels_last, parts)), at))
 
 
 @rule("stack", takes_complex=True)
@@ -114,7 +119,9 @@ def constant_pad(c: Call, x: Array, pad: tuple[int, ...], value: Any = 0) -> Arr
     config = [(0, 0, 0)] * x.ndim
     for i in range(len(pad) // 2):
         config[x.ndim - 1 - i] = (pad[2 * i], pad[2 * i + 1], 0)
-    return lax.pad(x, cast(value, c.dtype), config)
+    if not c.is_image:
+        return lax.pad(x, cast(value, c.dtype), config)
+    return as_declared(lax.pad(channels_last(x), cast(value, c.dtype), in_order(config)))
 
 
 @rule("diagonal", takes_complex=True)
