@@ -50,6 +50,8 @@ BETWEEN: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "averaged": lambda x: F.avg_pool2d(x, 3, 1, 1),
     "averaged within": lambda x: F.avg_pool2d(x, (3, 5), 1, (1, 2), count_include_pad=False),
     "gated": gated,
+    "normalised": lambda x: F.group_norm(x, 4, torch.linspace(1, 2, CHANNELS), torch.linspace(-1, 1, CHANNELS)),
+    "normalised apart": lambda x: F.group_norm(x, CHANNELS),
     "halved": lambda x: x.half().float(),
     "truth": lambda x: (x > 0.1).float(),
 }
@@ -103,7 +105,7 @@ def test_without_a_batch_an_image_is_eagers() -> None:
         torch.testing.assert_close(compiled(x), net(x), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["relu6", "pooled", "averaged", "padded"])
+@pytest.mark.parametrize("name", ["relu6", "pooled", "averaged", "padded", "normalised"])
 def test_no_image_between_convolutions_has_its_channels_first(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """XLA lays out what two ops read as it is declared, unless it is written otherwise."""
     texts: list[str] = []

@@ -39,7 +39,7 @@ ON_ELEMENTS = frozenset(
 _ON_IMAGES = frozenset(
     f"aten.{name}.default"
     for name in (
-        "_native_batch_norm_legit_no_training", "max_pool2d_with_indices", "max_pool3d_with_indices", "avg_pool2d",
+        "_native_batch_norm_legit_no_training", "native_group_norm", "max_pool2d_with_indices", "max_pool3d_with_indices", "avg_pool2d",
         "avg_pool3d", "constant_pad_nd", "cat",
     )
 )  # fmt: skip

@@ -106,13 +106,26 @@ def write(
         results = [program.values[v.id] for v in graph.output_values()]
         if not found:
             return results
-        held = jnp.stack([held for held, *_ in program.checks])
+        held = _held([each for each, *_ in program.checks])
         return [*results, held if on_cpu() else jnp.all(held)]
 
     with lowering(device, tf32=tf32):
         declared = [s for item in graph.inputs for s in _declared(item.value, sizes, layouts.get(item.value.id))]
         lowered = jax.jit(function, keep_unused=True).lower(*declared)
     return Written(lowered, device, tuple(found))
+
+
+def _held(checks: Sequence[Array]) -> Array:
+    """Which of the checks hold, but for those after the first of a shape that does not: one loop for each shape.
+
+    A recommender looks into dozens of tables, and a step of the program takes longer than to look at a few indices.
+    """
+    firsts: dict[tuple[int, ...], Array] = {}
+    for place, holds in enumerate(checks):
+        first = jnp.where(holds, np.int32(len(checks)), np.int32(place))
+        firsts[holds.shape] = jnp.minimum(firsts[holds.shape], first) if holds.shape in firsts else first
+    wrong = jnp.stack([jnp.min(first) for first in firsts.values()])
+    return jnp.all(jnp.arange(len(checks)) != wrong[:, None], 0)
 
 
 def _give(

@@ -66,12 +66,21 @@ def group_norm(
     groups: int,
     eps: float,
 ) -> tuple[Array | None, ...]:
+    if c.is_image:
+        return as_declared(_of_groups(channels_last(wide(x)), weight, bias, groups, eps)), None, None
     shape = x.shape
     grouped = jnp.reshape(wide(x), (n, groups, (channels // groups) * size))
     mean, rstd = _statistics(grouped, (2,), eps)
     normal = jnp.reshape((grouped - mean) * rstd, (n, channels, size))
     weight, bias = (None if a is None else jnp.reshape(a, (channels, 1)) for a in (weight, bias))
     return jnp.reshape(_affine(normal, weight, bias), shape), _declared(c, 1, mean), _declared(c, 2, rstd)
+
+
+def _of_groups(x: Array, weight: Array | None, bias: Array | None, groups: int, eps: float) -> Array:
+    """An image with channels last, of which each group of channels is normalised."""
+    grouped = jnp.reshape(x, (x.shape[0], -1, groups, x.shape[-1] // groups))
+    mean, rstd = _statistics(grouped, (1, 3), eps)
+    return _affine(jnp.reshape((grouped - mean) * rstd, x.shape), weight, bias)
 
 
 def column(x: Array | None, rank: int) -> Any:

@@ -19,12 +19,8 @@ __all__ = ["MOST_PLACES", "Windows", "over_windows"]
 MOST_PLACES = 128
 """Each element of a kernel is a slice in the compiled program."""
 
-_EIGENS = range(16, 128)
-"""Channels of an image with which Eigen's convolution is no slower than the product of a matrix of its windows."""
-
-_FEW_WINDOWS = 32
-_LARGE = 1 << 22
-"""Elements of a matrix that takes longer to write than it saves."""
+_FEW_CHANNELS = 16
+"""Channels below which a volume is faster as the product of a matrix of its windows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,19 +58,18 @@ def over_windows(x: Array, kernel: Array, windows: Windows, groups: int) -> Arra
     places, channels, rank = math.prod(windows.size), x.shape[-1], len(windows.size)
     if places > MOST_PLACES or groups not in (1, channels):
         return None
-    if channels == groups > 1:
+    if channels == groups:
         return _apart(x, kernel, windows)
-    if rank == 3 and channels >= _EIGENS.start:
+    if rank == 3 and channels >= _FEW_CHANNELS:
         return _one_by_one(x, kernel, windows)
-    count = x.shape[0] * math.prod(windows.counts(x))
-    is_fast = places == 1 or rank == 3 or count <= _FEW_WINDOWS or channels not in _EIGENS
-    if not is_fast or (places > 1 and count * places * channels > _LARGE):
+    is_narrow = any(n < k for n, k in zip(x.shape[1:-1], windows.size, strict=True))  # which Eigen does not take
+    if places > 1 and rank < 3 and not is_narrow:
         return None
     return _product(jnp.concatenate(windows.seen(x), -1), jnp.reshape(kernel, (-1, kernel.shape[-1])))
 
 
 def _apart(x: Array, kernel: Array, windows: Windows) -> Array:
-    """Each channel is a group of its own: one loop, where XLA's takes ten to a hundred times as long."""
+    """Each channel is a group of its own, or there is only one: one loop, which XLA's takes many times as long as."""
     channels, outputs = x.shape[-1], kernel.shape[-1]
     factors = jnp.reshape(kernel, (-1, channels, outputs // channels))
     terms = (seen[..., None] * factor for seen, factor in zip(windows.seen(x), factors, strict=True))
