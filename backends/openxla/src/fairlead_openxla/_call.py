@@ -6,8 +6,6 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import jax.numpy as jnp
-
 from fairlead.ir import Argument, Complex, DimExpr, DType, Node, TensorType, Token, Value, dims
 from fairlead_openxla._layouts import Layout, Wanted, behind
 from fairlead_openxla._numbers import Array

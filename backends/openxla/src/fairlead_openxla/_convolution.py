@@ -14,7 +14,7 @@ from fairlead_openxla._numbers import Array, cast, operand, wide
 from fairlead_openxla._rules import rule
 from fairlead_openxla._target import on_cpu, precision
 from fairlead_openxla._tiles import in_tiles, tiles
-from fairlead_openxla._windows import MOST_PLACES, Windows, over_windows
+from fairlead_openxla._windows import MOST_PLACES, Windows, over_windows, plus
 
 __all__: list[str] = []
 
@@ -115,27 +115,27 @@ def convolution(
     stride, padding, dilation, output_padding = (
         n * spatial if len(n) == 1 else n for n in (stride, padding, dilation, output_padding)
     )
-    size = weight.shape[2:]
+    size, bias = weight.shape[2:], None if bias is None else operand(bias, c.dtype)
     if transposed:
         kernel = _flipped(factor(weight, c.dtype), groups)
         reach = [d * (k - 1) for d, k in zip(dilation, size, strict=True)]
         pads = tuple((r - p, r - p + o) for r, p, o in zip(reach, padding, output_padding, strict=True))
-        out = _by_xla(x, kernel, Windows(size, (1,) * spatial, pads, dilation), groups, stride)
+        out = plus(wide(_by_xla(x, kernel, Windows(size, (1,) * spatial, pads, dilation), groups, stride)), bias)
     else:
-        out = _forward(c, x, weight, Windows(size, stride, tuple((p, p) for p in padding), dilation), groups)
-    out = jnp.moveaxis(out if bias is None else wide(out) + operand(bias, c.dtype), -1, 1)
+        out = _forward(c, x, weight, bias, Windows(size, stride, tuple((p, p) for p in padding), dilation), groups)
+    out = jnp.moveaxis(out, -1, 1)
     return out if batched else out[0]
 
 
-def _forward(c: Call, x: Array, weight: Array, windows: Windows, groups: int) -> Array:
+def _forward(c: Call, x: Array, weight: Array, bias: Array | None, windows: Windows, groups: int) -> Array:
     if not on_cpu():
-        return _by_xla(x, cast(jnp.transpose(weight, _hwio(weight.ndim)), c.dtype), windows, groups)
+        return plus(wide(_by_xla(x, cast(jnp.transpose(weight, _hwio(weight.ndim)), c.dtype), windows, groups)), bias)
     placed = c.placed()
     if placed and _takes_tiles(c.node):
-        return in_tiles(x, placed[0], windows.pads)
+        return plus(in_tiles(x, placed[0], windows.pads), bias)
     kernel = operand(placed[0] if placed else jnp.transpose(weight, _hwio(weight.ndim)), c.dtype)
-    out = over_windows(x, kernel, windows, groups)
-    return _by_xla(x, kernel, windows, groups) if out is None else out
+    out = over_windows(x, kernel, bias, windows, groups)
+    return plus(_by_xla(x, kernel, windows, groups), bias) if out is None else out
 
 
 def _by_xla(x: Array, kernel: Array, windows: Windows, groups: int, spread: tuple[int, ...] | None = None) -> Array:

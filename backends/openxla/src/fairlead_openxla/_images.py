@@ -39,8 +39,8 @@ ON_ELEMENTS = frozenset(
 _ON_IMAGES = frozenset(
     f"aten.{name}.default"
     for name in (
-        "_native_batch_norm_legit_no_training", "native_group_norm", "max_pool2d_with_indices", "max_pool3d_with_indices", "avg_pool2d",
-        "avg_pool3d", "constant_pad_nd", "cat",
+        "_native_batch_norm_legit_no_training", "native_group_norm", "max_pool2d_with_indices",
+        "max_pool3d_with_indices", "avg_pool2d", "avg_pool3d", "constant_pad_nd", "cat",
     )
 )  # fmt: skip
 """Their rules ask for `Call.is_image`."""

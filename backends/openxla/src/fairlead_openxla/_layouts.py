@@ -162,7 +162,7 @@ def input_layouts(graph: Graph, placed: frozenset[int], places: Places) -> dict[
         for index, argument in enumerate(node.args):
             for value in _values(argument):
                 asked = wanted is not None and wanted[0] == index
-                own = wanted[1] if asked and wanted else as_declared(value.tensor.rank)
+                own: Layout = wanted[1] if asked and wanted else as_declared(value.tensor.rank)
                 read, layout = behind(value.id, own, transposed)
                 if read in found:
                     found[read][layout] = None

@@ -14,7 +14,7 @@ from jax import lax
 from fairlead_openxla._numbers import Array
 from fairlead_openxla._target import precision
 
-__all__ = ["MOST_PLACES", "Windows", "over_windows"]
+__all__ = ["MOST_PLACES", "Windows", "over_windows", "plus"]
 
 MOST_PLACES = 128
 """Each element of a kernel is a slice in the compiled program."""
@@ -53,27 +53,36 @@ class Windows:
         return found
 
 
-def over_windows(x: Array, kernel: Array, windows: Windows, groups: int) -> Array | None:
+def over_windows(x: Array, kernel: Array, bias: Array | None, windows: Windows, groups: int) -> Array | None:
     """The convolution of an image, N HW C, with a kernel, HW IO; None where XLA's own is as fast."""
     places, channels, rank = math.prod(windows.size), x.shape[-1], len(windows.size)
     if places > MOST_PLACES or groups not in (1, channels):
         return None
     if channels == groups:
-        return _apart(x, kernel, windows)
+        return _apart(x, kernel, bias, windows)
     if rank == 3 and channels >= _FEW_CHANNELS:
-        return _one_by_one(x, kernel, windows)
+        return plus(_one_by_one(x, kernel, windows), bias)
     is_narrow = any(n < k for n, k in zip(x.shape[1:-1], windows.size, strict=True))  # which Eigen does not take
     if places > 1 and rank < 3 and not is_narrow:
         return None
-    return _product(jnp.concatenate(windows.seen(x), -1), jnp.reshape(kernel, (-1, kernel.shape[-1])))
+    return plus(_product(jnp.concatenate(windows.seen(x), -1), jnp.reshape(kernel, (-1, kernel.shape[-1]))), bias)
 
 
-def _apart(x: Array, kernel: Array, windows: Windows) -> Array:
-    """Each channel is a group of its own, or there is only one: one loop, which XLA's takes many times as long as."""
+def plus(out: Array, bias: Array | None) -> Array:
+    """A convolution, with a number added for each channel."""
+    return out if bias is None else out + bias
+
+
+def _apart(x: Array, kernel: Array, bias: Array | None, windows: Windows) -> Array:
+    """Each channel is a group of its own, or there is only one: one loop, which XLA's takes many times as long as.
+
+    What is added comes first: a sum whose last term is cheap is computed anew by each loop that reads it.
+    """
     channels, outputs = x.shape[-1], kernel.shape[-1]
     factors = jnp.reshape(kernel, (-1, channels, outputs // channels))
-    terms = (seen[..., None] * factor for seen, factor in zip(windows.seen(x), factors, strict=True))
-    out = functools.reduce(operator.add, terms)
+    first, *others = (seen[..., None] * factor for seen, factor in zip(windows.seen(x), factors, strict=True))
+    first = plus(first, None if bias is None else jnp.reshape(bias, factors.shape[1:]))
+    out = functools.reduce(operator.add, others, first)
     return jnp.reshape(out, (*out.shape[:-2], outputs))
 
 
