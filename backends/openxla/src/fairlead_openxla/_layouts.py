@@ -162,10 +162,10 @@ def input_layouts(graph: Graph, placed: frozenset[int], places: Places) -> dict[
         for index, argument in enumerate(node.args):
             for value in _values(argument):
                 asked = wanted is not None and wanted[0] == index
-                own: Layout = wanted[1] if asked and wanted else as_declared(value.tensor.rank)
-                read, layout = behind(value.id, own, transposed)
+                own = wanted[1] if asked and wanted else as_declared(value.tensor.rank)
+                read, placed_as = behind(value.id, own, transposed)
                 if read in found:
-                    found[read][layout] = None
+                    found[read][placed_as] = None
     passed = [item.value for i, item in enumerate(graph.inputs) if i not in placed]
     strided = {value.id: (layout,) for value in passed if (layout := _of_strides(value)) is not None}
     return {value: tuple(layouts) for value, layouts in found.items()} | strided
