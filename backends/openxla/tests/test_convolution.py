@@ -10,8 +10,9 @@ from torch import nn
 
 import fairlead
 from fairlead.backend import Executable
-from fairlead.ir import DType, Graph, Input, Kind, Node, Output, TensorType, Value
+from fairlead.ir import Builder, DType, Graph, Input, Kind, Node, Output, TensorType, Value
 from fairlead_openxla import OpenXLAOptions, backend
+from fairlead_openxla._executable import XlaExecutable
 
 FORMS = {
     "apart": (nn.Conv2d(8, 8, 3, padding=1, groups=8), (2, 8, 9, 7)),
@@ -175,3 +176,22 @@ def test_a_step_of_training_through_a_convolution_apart_has_eagers_gradients() -
     fairlead.compile(module, backend="openxla")(x).square().sum().backward()
     found = [p.grad for p in module.parameters()]
     torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("packed", [True, False], ids=["packed", "given"])
+@pytest.mark.parametrize("size", [(2,), (2, 3), (1, 2, 2)], ids=str)
+def test_a_transposed_convolution_in_blocks_is_torchs(size: tuple[int, ...], packed: bool) -> None:
+    """Where kernel and stride are the same, each place of the image has a block of the result for itself."""
+    rank = len(size)
+    x, weight = torch.randn(2, 6, *range(3, 3 + rank)), torch.randn(6, 5, *size)
+    zeros, bias = (0,) * rank, torch.randn(5)
+    args = (size if rank > 1 else (2,), zeros, (1,) * rank, True, zeros, 1)
+    expected = torch.ops.aten.convolution.default(x, weight, bias, *args)
+    b = Builder()
+    values = [b.input(f"f32{list(t.shape)}") for t in (x, weight, bias)]
+    b.output(b.op("aten.convolution.default", *values, *args, to=f"f32{list(expected.shape)}"))
+    run = backend.compile(b.graph(), OpenXLAOptions(), {1: weight, 2: bias} if packed else {})
+    (found,) = run([x] if packed else [x, weight, bias])
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+    assert isinstance(run, XlaExecutable)
+    assert "convolution(" not in run.readable()["0.hlo.txt"]

@@ -14,7 +14,7 @@ from fairlead_openxla._numbers import Array, cast, operand, wide
 from fairlead_openxla._rules import rule
 from fairlead_openxla._target import on_cpu, precision
 from fairlead_openxla._tiles import in_tiles, tiles
-from fairlead_openxla._windows import MOST_PLACES, Windows, over_windows, plus
+from fairlead_openxla._windows import MOST_PLACES, Windows, in_blocks, over_windows, plus
 
 __all__: list[str] = []
 
@@ -32,9 +32,22 @@ _LITTLE = 1 << 15
 
 def _places(node: Node) -> Wanted | None:
     weight = node.args[1]
-    if node.args[6] is True or not isinstance(weight, Value):
+    if not isinstance(weight, Value):
         return None
-    return 1, Layout(_hwio(weight.tensor.rank), tiled=_takes_tiles(node))
+    rank = weight.tensor.rank
+    if node.args[6] is True:
+        return (1, Layout((0, *range(2, rank), 1))) if _makes_blocks(node) else None
+    return 1, Layout(_hwio(rank), tiled=_takes_tiles(node))
+
+
+def _makes_blocks(node: Node) -> bool:
+    """Whether it is a transposed convolution in which each place of the image has a block of the result for itself."""
+    _, weight, _, stride, padding, dilation, _, output_padding, groups = node.args
+    assert isinstance(weight, Value), "a weight is a tensor"
+    size = weight.tensor.shape[2:]
+    steps = stride * len(size) if isinstance(stride, tuple) and len(stride) == 1 else stride
+    plain = all(isinstance(n, tuple) and set(n) <= {0} for n in (padding, output_padding))
+    return plain and groups == 1 and steps == size and isinstance(dilation, tuple) and set(dilation) <= {1}
 
 
 def _hwio(rank: int) -> tuple[int, ...]:
@@ -116,7 +129,10 @@ def convolution(
         n * spatial if len(n) == 1 else n for n in (stride, padding, dilation, output_padding)
     )
     size, bias = weight.shape[2:], None if bias is None else operand(bias, c.dtype)
-    if transposed:
+    if transposed and on_cpu() and _makes_blocks(c.node):
+        placed = c.placed()
+        out = plus(in_blocks(x, placed[0] if placed else jnp.moveaxis(factor(weight, c.dtype), 1, -1)), bias)
+    elif transposed:
         kernel = _flipped(factor(weight, c.dtype), groups)
         reach = [d * (k - 1) for d, k in zip(dilation, size, strict=True)]
         pads = tuple((r - p, r - p + o) for r, p, o in zip(reach, padding, output_padding, strict=True))

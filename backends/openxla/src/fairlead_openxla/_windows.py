@@ -14,7 +14,7 @@ from jax import lax
 from fairlead_openxla._numbers import Array
 from fairlead_openxla._target import precision
 
-__all__ = ["MOST_PLACES", "Windows", "over_windows", "plus"]
+__all__ = ["MOST_PLACES", "Windows", "in_blocks", "over_windows", "plus"]
 
 MOST_PLACES = 128
 """Each element of a kernel is a slice in the compiled program."""
@@ -90,6 +90,18 @@ def _one_by_one(x: Array, kernel: Array, windows: Windows) -> Array:
     """A product for each element of the kernel: XLA has no convolution of three dimensions from Eigen."""
     matrices = jnp.reshape(kernel, (-1, *kernel.shape[-2:]))
     return functools.reduce(operator.add, map(_product, windows.seen(x), matrices))
+
+
+def in_blocks(x: Array, kernel: Array) -> Array:
+    """For each place of an image, N HW C, a block of the result, which is its product with a kernel, C HW O."""
+    channels, *size, outputs = kernel.shape
+    blocks = _product(x, jnp.reshape(kernel, (channels, -1)))
+    count, *places, _ = x.shape
+    rank = len(size)
+    blocks = jnp.reshape(blocks, (count, *places, *size, outputs))
+    order = [1 + k + d * rank for k in range(rank) for d in range(2)]
+    sizes = [n * k for n, k in zip(places, size, strict=True)]
+    return jnp.reshape(jnp.transpose(blocks, (0, *order, 1 + 2 * rank)), (count, *sizes, outputs))
 
 
 def _product(x: Array, matrix: Array) -> Array:
