@@ -17,11 +17,14 @@ __all__: list[str] = []
 _RANKS = 2, 3
 """Of rows, and of one matrix for each group."""
 
-_MOST_GROUPS = 256
-"""Each group is a loop of the program."""
+_MOST_GROUPS = 128
+"""Each group is a loop of the program, which takes XLA a hundredth of a second to compile."""
 
-_STEP, _MOST_ROWS = 16, 48
-"""A product of 48 rows takes 1.6 times as long as one of 16, and a group should seldom need a second one."""
+_STEP, _MOST_ROWS, _OF_MANY = 16, 48, 32
+"""A group should seldom need a second tile; where it has more rows than one holds, less is left over of smaller ones.
+
+A product of 48 rows takes not twice as long as one of 16 (docs/results/xla-forms.md).
+"""
 
 _APART = Layout((0, 2, 1), apart=True)
 """Each group's matrix by itself, since XLA copies one that it slices, and with its columns in order.
@@ -74,10 +77,11 @@ def products_of_groups(
 
 
 def _height(rows: int, groups: int) -> int:
-    """Rows of a tile: a third more than those of a group in the mean, in steps."""
+    """Rows of a tile: in steps, a third more than those of a group in the mean, if one tile can have so many."""
     if 2 * rows <= groups:
         return 1
-    return min(-(-4 * rows // (3 * groups * _STEP)) * _STEP, _MOST_ROWS, rows)
+    wanted = -(-4 * rows // (3 * groups * _STEP)) * _STEP
+    return min(wanted if wanted <= _MOST_ROWS else _OF_MANY, rows)
 
 
 def _tiles(
