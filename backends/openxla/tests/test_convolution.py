@@ -179,19 +179,22 @@ def test_a_step_of_training_through_a_convolution_apart_has_eagers_gradients() -
 
 
 @pytest.mark.parametrize("packed", [True, False], ids=["packed", "given"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
 @pytest.mark.parametrize("size", [(2,), (2, 3), (1, 2, 2)], ids=str)
-def test_a_transposed_convolution_in_blocks_is_torchs(size: tuple[int, ...], packed: bool) -> None:
+def test_a_transposed_convolution_in_blocks_is_torchs(size: tuple[int, ...], dtype: torch.dtype, packed: bool) -> None:
     """Where kernel and stride are the same, each place of the image has a block of the result for itself."""
     rank = len(size)
-    x, weight = torch.randn(2, 6, *range(3, 3 + rank)), torch.randn(6, 5, *size)
-    zeros, bias = (0,) * rank, torch.randn(5)
+    shapes = (2, 6, *range(3, 3 + rank)), (6, 5, *size), (5,)
+    x, weight, bias = given = [torch.randn(shape).to(dtype) for shape in shapes]
+    zeros = (0,) * rank
     args = (size if rank > 1 else (2,), zeros, (1,) * rank, True, zeros, 1)
-    expected = torch.ops.aten.convolution.default(x, weight, bias, *args)
-    b = Builder()
-    values = [b.input(f"f32{list(t.shape)}") for t in (x, weight, bias)]
-    b.output(b.op("aten.convolution.default", *values, *args, to=f"f32{list(expected.shape)}"))
+    expected = torch.ops.aten.convolution.default(*(t.float() for t in given), *args)
+    b, name = Builder(), {torch.float32: "f32", torch.float16: "f16"}[dtype]
+    values = [b.input(f"{name}{list(t.shape)}") for t in given]
+    b.output(b.op("aten.convolution.default", *values, *args, to=f"{name}{list(expected.shape)}"))
     run = backend.compile(b.graph(), OpenXLAOptions(), {1: weight, 2: bias} if packed else {})
-    (found,) = run([x] if packed else [x, weight, bias])
-    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+    (found,) = run([x] if packed else given)
+    bound = 4 * torch.finfo(dtype).eps
+    torch.testing.assert_close(found, expected.to(dtype), rtol=bound, atol=4 * bound)
     assert isinstance(run, XlaExecutable)
     assert "convolution(" not in run.readable()["0.hlo.txt"]

@@ -131,12 +131,13 @@ def convolution(
     size, bias = weight.shape[2:], None if bias is None else operand(bias, c.dtype)
     if transposed and on_cpu() and _makes_blocks(c.node):
         placed = c.placed()
-        out = plus(in_blocks(x, placed[0] if placed else jnp.moveaxis(factor(weight, c.dtype), 1, -1)), bias)
+        kernel = factor(placed[0] if placed else jnp.moveaxis(weight, 1, -1), c.dtype)
+        out = plus(in_blocks(x, kernel), bias)
     elif transposed:
         kernel = _flipped(factor(weight, c.dtype), groups)
         reach = [d * (k - 1) for d, k in zip(dilation, size, strict=True)]
         pads = tuple((r - p, r - p + o) for r, p, o in zip(reach, padding, output_padding, strict=True))
-        out = plus(wide(_by_xla(x, kernel, Windows(size, (1,) * spatial, pads, dilation), groups, stride)), bias)
+        out = plus(_by_xla(x, kernel, Windows(size, (1,) * spatial, pads, dilation), groups, stride), bias)
     else:
         out = _forward(c, x, weight, bias, Windows(size, stride, tuple((p, p) for p in padding), dilation), groups)
     out = jnp.moveaxis(out, -1, 1)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 from jax import lax
 
-from fairlead_openxla._numbers import Array
+from fairlead_openxla._numbers import Array, wide
 from fairlead_openxla._target import precision
 
 __all__ = ["MOST_PLACES", "Windows", "in_blocks", "over_windows", "plus"]
@@ -69,8 +69,8 @@ def over_windows(x: Array, kernel: Array, bias: Array | None, windows: Windows, 
 
 
 def plus(out: Array, bias: Array | None) -> Array:
-    """A convolution, with a number added for each channel."""
-    return out if bias is None else out + bias
+    """A convolution, with a number added for each channel: of halves in f32."""
+    return out if bias is None else wide(out) + bias
 
 
 def _apart(x: Array, kernel: Array, bias: Array | None, windows: Windows) -> Array:
