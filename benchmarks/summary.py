@@ -26,6 +26,7 @@ NAMES = (
     "compare-cpu-one-thread-xeon",
     "compare-cpu-one-thread",
     "compare-cpu-bf16",
+    "compare-cpu-bf16-epyc",
     "compare-cpu-bf16-xeon",
     "compare-cpu-dynamic",
     "compare-cpu-dynamic-tvm",

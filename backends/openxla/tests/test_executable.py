@@ -13,7 +13,7 @@ import torch
 
 from fairlead import interpret
 from fairlead.backend import Executable
-from fairlead.ir import DType, Graph, Input, Kind, Node, Output, Symbol, TensorType, Token, Value
+from fairlead.ir import Builder, DType, Graph, Input, Kind, Node, Output, Symbol, TensorType, Token, Value
 from fairlead_openxla import OpenXLAOptions, backend
 from fairlead_openxla._lower import Written, compile_written
 from fairlead_openxla._memory import by_the_public_way
@@ -81,6 +81,23 @@ def test_an_index_that_is_out_of_range_is_an_error(index: int) -> None:
     with pytest.raises(IndexError, match=r"out of range for 4 elements in aten\.embedding"):
         run([weight, torch.tensor([0, index, 1])])
     assert torch.equal(run([weight, torch.tensor([3, 0, 0])])[0], weight[[3, 0, 0]])
+
+
+def test_of_several_tables_the_one_that_has_no_such_row_is_named() -> None:
+    """Indices of one shape are looked at in one loop, and none of them may be."""
+    b = Builder()
+    tables = [b.input(f"f32[{rows}, 2]") for rows in (4, 6, 5)]
+    places = [b.input(f"i64[{count}]") for count in (3, 3, 0)]
+    rows = [b.op("aten.index.Tensor", table, (at,)) for table, at in zip(tables, places, strict=True)]
+    b.output(b.op("aten.cat.default", tuple(rows), 0))
+    run = backend.compile(b.graph(), OpenXLAOptions(), {})
+    given, none = [torch.randn(rows, 2) for rows in (4, 6, 5)], torch.tensor([], dtype=torch.int64)
+    first, second = torch.tensor([3, 0, -4]), torch.tensor([5, -6, 1])
+    assert torch.equal(run([*given, first, second, none])[0], torch.cat([given[0][first], given[1][second]]))
+    with pytest.raises(IndexError, match="out of range for 6 elements"):
+        run([*given, first, second + 1, none])
+    with pytest.raises(IndexError, match="out of range for 4 elements"):
+        run([*given, first + 1, second, none])
 
 
 def test_an_integer_that_is_divided_by_zero_is_an_error() -> None:

@@ -105,6 +105,19 @@ def test_without_a_batch_an_image_is_eagers() -> None:
         torch.testing.assert_close(compiled(x), net(x), rtol=1e-4, atol=1e-5)
 
 
+def test_an_image_is_multiplied_by_an_integer_that_is_passed() -> None:
+    torch.manual_seed(0)
+    conv, x = nn.Conv2d(3, 6, 3, padding=1), torch.randn(2, 3, 7, 9)
+
+    def net(x: torch.Tensor, n: int) -> torch.Tensor:
+        return (conv(x) * n).relu() + n
+
+    with torch.no_grad():
+        compiled = fairlead.compile(net, backend="openxla", benchmark=False, max_fallback=0, dynamic=True)
+        for n in (2, 3, 5):
+            torch.testing.assert_close(compiled(x, n), net(x, n), rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("name", ["relu6", "pooled", "averaged", "padded", "normalised"])
 def test_no_image_between_convolutions_has_its_channels_first(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """XLA lays out what two ops read as it is declared, unless it is written otherwise."""

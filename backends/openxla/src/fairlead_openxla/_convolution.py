@@ -10,7 +10,7 @@ from jax import lax
 from fairlead.ir import DType, Node, Value
 from fairlead_openxla._call import Call
 from fairlead_openxla._layouts import Layout, Wanted
-from fairlead_openxla._numbers import Array, cast, operand, wide
+from fairlead_openxla._numbers import Array, cast, operand
 from fairlead_openxla._rules import rule
 from fairlead_openxla._target import on_cpu, precision
 from fairlead_openxla._tiles import in_tiles, tiles
@@ -146,7 +146,7 @@ def convolution(
 
 def _forward(c: Call, x: Array, weight: Array, bias: Array | None, windows: Windows, groups: int) -> Array:
     if not on_cpu():
-        return plus(wide(_by_xla(x, cast(jnp.transpose(weight, _hwio(weight.ndim)), c.dtype), windows, groups)), bias)
+        return plus(_by_xla(x, cast(jnp.transpose(weight, _hwio(weight.ndim)), c.dtype), windows, groups), bias)
     placed = c.placed()
     if placed and _takes_tiles(c.node):
         return plus(in_tiles(x, placed[0], windows.pads), bias)

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import torch
 
-from fairlead.ir import DType, Graph, Node, ScalarType, TensorType, Value
+from fairlead.ir import Argument, DType, Graph, Node, ScalarType, TensorType, Value
 from fairlead_openxla._call import Call, Program
 from fairlead_openxla._images import ON_ELEMENTS, channels_last, gives_image
 from fairlead_openxla._images import as_declared as image_as_declared
@@ -124,7 +124,7 @@ def _held(checks: Sequence[Array]) -> Array:
     for place, holds in enumerate(checks):
         first = jnp.where(holds, np.int32(len(checks)), np.int32(place))
         firsts[holds.shape] = jnp.minimum(firsts[holds.shape], first) if holds.shape in firsts else first
-    wrong = jnp.stack([jnp.min(first) for first in firsts.values()])
+    wrong = jnp.stack([jnp.min(first, initial=len(checks)) for first in firsts.values()])  # of none where it is empty
     return jnp.all(jnp.arange(len(checks)) != wrong[:, None], 0)
 
 
@@ -179,13 +179,18 @@ def _write(node: Node, program: Program) -> None:
 
 
 def _of_image(call: Call, program: Program) -> Any:
+    """What a rule gives for an image: one that is on elements is given its operands with channels last."""
     node, write = call.node, rules()[call.node.op].write
     given = list(map(program.argument, node.args))
     if node.op not in ON_ELEMENTS:
         return write(call, *given)
     rank = len(call.shape())
-    turned = (channels_last(x, rank) if isinstance(a, Value) else x for a, x in zip(node.args, given, strict=True))
+    turned = (channels_last(x, rank) if _is_tensor(arg) else x for arg, x in zip(node.args, given, strict=True))
     return image_as_declared(write(call, *turned))
+
+
+def _is_tensor(arg: Argument) -> bool:
+    return isinstance(arg, Value) and isinstance(arg.type, TensorType)
 
 
 def _turn(node: Node, program: Program) -> None:
