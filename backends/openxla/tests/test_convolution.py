@@ -198,3 +198,14 @@ def test_a_transposed_convolution_in_blocks_is_torchs(size: tuple[int, ...], dty
     torch.testing.assert_close(found, expected.to(dtype), rtol=bound, atol=4 * bound)
     assert isinstance(run, XlaExecutable)
     assert "convolution(" not in run.readable()["0.hlo.txt"]
+
+
+def test_no_matrix_is_written_of_all_windows_of_a_large_volume() -> None:
+    """Twenty-seven times as large as the volume, it would take long to write, and much memory."""
+    b = Builder()
+    x, weight = b.input("f32[1, 3, 40, 60, 60]"), b.input("f32[4, 3, 3, 3, 3]")
+    args = ((1,) * 3, (0,) * 3, (1,) * 3, False, (0,) * 3, 1)
+    b.output(b.op("aten.convolution.default", x, weight, None, *args, to="f32[1, 4, 38, 58, 58]"))
+    run = backend.compile(b.graph(), OpenXLAOptions(), {})
+    assert isinstance(run, XlaExecutable)
+    assert "convolution(" in run.readable()["0.hlo.txt"]

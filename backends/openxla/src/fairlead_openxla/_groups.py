@@ -18,7 +18,7 @@ _RANKS = 2, 3
 """Of rows, and of one matrix for each group."""
 
 _MOST_GROUPS = 128
-"""Each group is a loop of the program, which takes XLA a hundredth of a second to compile."""
+"""Each group is a loop of the program, which XLA takes its time to compile."""
 
 _STEP, _MOST_ROWS, _OF_MANY = 16, 48, 32
 """A group should seldom need a second tile; where it has more rows than one holds, less is left over of smaller ones.

@@ -22,6 +22,9 @@ MOST_PLACES = 128
 _FEW_CHANNELS = 16
 """Channels below which a volume is faster as the product of a matrix of its windows."""
 
+_LARGE = 1 << 22
+"""Elements of a matrix that takes longer to write than it saves."""
+
 
 @dataclass(frozen=True, slots=True)
 class Windows:
@@ -63,7 +66,8 @@ def over_windows(x: Array, kernel: Array, bias: Array | None, windows: Windows, 
     if rank == 3 and channels >= _FEW_CHANNELS:
         return plus(_one_by_one(x, kernel, windows), bias)
     is_narrow = any(n < k for n, k in zip(x.shape[1:-1], windows.size, strict=True))  # which Eigen does not take
-    if places > 1 and rank < 3 and not is_narrow:
+    elements = x.shape[0] * math.prod(windows.counts(x)) * places * channels
+    if places > 1 and (elements > _LARGE or (rank < 3 and not is_narrow)):
         return None
     return plus(_product(jnp.concatenate(windows.seen(x), -1), jnp.reshape(kernel, (-1, kernel.shape[-1]))), bias)
 
