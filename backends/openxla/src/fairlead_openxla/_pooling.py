@@ -67,17 +67,24 @@ def max_pool(
     if c.wants(1):
         return _largest(x, padded, kernel, stride, padding, dilation, counts)
     lead = (1,) * (x.ndim - rank)
-    window, strides, dilations = (*lead, *kernel), (*lead, *stride), (*lead, *dilation)
-    if not c.is_image:
-        return _over_windows(padded, low, lax.max, window, strides, dilations), None
-    each = map(in_order, (window, strides, dilations))
-    return as_declared(_over_windows(channels_last(padded), low, lax.max, *each)), None
+    windows = (*lead, *kernel), (*lead, *stride), (*lead, *dilation)
+    return _over_windows(padded, low, lax.max, *windows, is_image=c.is_image), None
 
 
 def _over_windows(
-    x: Array, start: Any, add: Any, window: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...]
+    x: Array,
+    start: Any,
+    add: Any,
+    window: tuple[int, ...],
+    stride: tuple[int, ...],
+    dilation: tuple[int, ...],
+    *,
+    is_image: bool,
 ) -> Array:
-    return lax.reduce_window(x, np.asarray(start, x.dtype), add, window, stride, "VALID", window_dilation=dilation)
+    if is_image:
+        x, (window, stride, dilation) = channels_last(x), map(in_order, (window, stride, dilation))
+    out = lax.reduce_window(x, np.asarray(start, x.dtype), add, window, stride, "VALID", window_dilation=dilation)
+    return as_declared(out) if is_image else out
 
 
 def _largest(
@@ -147,11 +154,8 @@ def _window_sums(
     is_image: bool = False,
 ) -> Array:
     lead = (1,) * (x.ndim - len(kernel))
-    x, window, strides, dilation = _padded(x, pads, 0), (*lead, *kernel), (*lead, *stride), (1,) * x.ndim
-    if not is_image:
-        return _over_windows(x, 0, lax.add, window, strides, dilation)
-    each = map(in_order, (window, strides, dilation))
-    return as_declared(_over_windows(channels_last(x), 0, lax.add, *each))
+    windows = (*lead, *kernel), (*lead, *stride), (1,) * x.ndim
+    return _over_windows(_padded(x, pads, 0), 0, lax.add, *windows, is_image=is_image)
 
 
 def _divisor(n: int, count: int, kernel: int, stride: int, padding: int, *, with_padding: bool) -> Any:
