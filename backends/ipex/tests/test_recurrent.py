@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 import torch
 
@@ -13,6 +15,13 @@ from fairlead_ipex._recurrent import lstm_of_packed
 
 FEATURES, WIDTH = 24, 32
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f64": torch.float64}
+
+
+@pytest.fixture(autouse=True)
+def inference() -> Iterator[None]:
+    """As programs call it; where gradients might be wanted oneDNN has another kernel, which may round otherwise."""
+    with torch.no_grad():
+        yield
 
 
 def layer(
