@@ -16,6 +16,7 @@ from openvino.op import Constant
 
 from fairlead.ir import Graph
 from fairlead_onnx import DOMAIN, ModelFile, lower
+from fairlead_openvino._bounds import drop_guards
 from fairlead_openvino._conflicts import avoid_conflicts
 from fairlead_openvino._forks import compile_model
 from fairlead_openvino._options import OpenVINOOptions
@@ -31,7 +32,8 @@ class Compiled:
     """A compiled model, and the one that it was compiled of.
 
     For each input of the graph its index among the model's inputs, or None where nothing reads it. ``check`` is the
-    index of the output that says whether every place was in range, where one has to be asked.
+    index of the output that says whether every place was in range, where one has to be asked. ``bounded`` are inputs of
+    the graph for which `fairlead_openvino._bounds.is_within` has to hold, or the model is not to be asked.
     """
 
     model: openvino.CompiledModel
@@ -39,6 +41,7 @@ class Compiled:
     inputs: tuple[int | None, ...]
     outputs: tuple[int, ...]
     check: int | None
+    bounded: frozenset[int]
     weights: tuple[object, ...]
 
 
@@ -62,9 +65,17 @@ def model_file(graph: Graph) -> ModelFile:
 
 
 def compile_file(
-    graph: Graph, file: ModelFile, options: OpenVINOOptions, constants: Mapping[int, torch.Tensor]
+    graph: Graph,
+    file: ModelFile,
+    options: OpenVINOOptions,
+    constants: Mapping[int, torch.Tensor],
+    *,
+    any_numbers: bool = False,
 ) -> Compiled:
-    """Read the file of the graph, and put the tensors of ``constants`` in the places of its inputs."""
+    """Read the file of the graph, and put the tensors of ``constants`` in the places of its inputs.
+
+    With ``any_numbers`` no input has to be bounded.
+    """
     model = _core().read_model(file.model, b"")
     parameters = {p.get_friendly_name(): p for p in model.get_parameters()}
     weights: list[object] = []
@@ -82,7 +93,9 @@ def compile_file(
         model.remove_parameter(parameter)
     _divide_exactly(model)
     _turn_apart(model)
+    bounded: frozenset[str] = frozenset()
     if (options.device, options.precision) == ("CPU", "f32"):
+        bounded = bounded if any_numbers else drop_guards(model)
         avoid_conflicts(model)
     compiled = compile_model(_core(), model, options.device, _properties(model, options))
     inputs = {name: i for i, port in enumerate(compiled.inputs) for name in port.get_names()}
@@ -95,6 +108,7 @@ def compile_file(
         ),
         tuple(outputs[name] for name in file.outputs),
         None if file.check is None else outputs[file.check],
+        frozenset(i for i, name in enumerate(file.inputs) if name in bounded),
         tuple(weights),
     )
 

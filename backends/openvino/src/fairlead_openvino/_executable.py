@@ -18,6 +18,7 @@ from fairlead.ir import Graph, ScalarType, Type
 from fairlead.ir.dims import evaluator
 from fairlead.passes import row_major_inputs
 from fairlead_onnx import ModelFile, RealForm
+from fairlead_openvino._bounds import is_within
 from fairlead_openvino._compiled import Compiled, compile_file, evaluable, model_file, ov_tensor
 from fairlead_openvino._options import OpenVINOOptions
 from fairlead_openvino._ranges import can_be_cut, largest, largest_that_fits, near, too_high
@@ -53,7 +54,11 @@ class _Port:
 
 @dataclass(frozen=True, slots=True)
 class _Signature:
-    """What a call needs to know of the graph, worked out once. ``check``: which port says whether indices are right."""
+    """What a call needs to know of the graph, worked out once.
+
+    ``check``: which port says whether indices are right. ``bounded``: the places of inputs that have to be within
+    bounds.
+    """
 
     inputs: tuple[_Port, ...]
     outputs: tuple[_Port, ...]
@@ -61,6 +66,7 @@ class _Signature:
     graph: str
     symbols: tuple[tuple[str, int, int | None], ...]
     watched: tuple[int, ...]
+    bounded: tuple[int, ...]
     largest: int
     cuttable: Callable[[frozenset[int]], bool]
 
@@ -115,8 +121,14 @@ class ModelExecutable:
 
     def refit(self, constants: Mapping[int, torch.Tensor], /) -> None:
         """Compile again: OpenVINO packs weights, so that new values in place are not enough."""
-        compiled = compile_file(self._graph, self.file, self._options, self._form.constants(constants))
-        self._runs = _Runs(compiled, _signature(self._graph, compiled, self.baked))
+        held = self._form.constants(constants)
+
+        def runs(*, any_numbers: bool) -> _Runs:
+            compiled = compile_file(self._graph, self.file, self._options, held, any_numbers=any_numbers)
+            others = functools.cache(functools.partial(runs, any_numbers=True)) if compiled.bounded else None
+            return _Runs(compiled, _signature(self._graph, compiled, self.baked), others)
+
+        self._runs = runs(any_numbers=False)
         self._run = self._rows.around(self._form.around(self._runs, self.baked), self.baked)
 
     def __call__(self, inputs: Sequence[Any], /) -> list[torch.Tensor]:
@@ -124,16 +136,22 @@ class ModelExecutable:
 
 
 class _Runs:
-    """A compiled model and its idle requests. A request serves one call at a time; a call that finds none makes one."""
+    """A compiled model and its idle requests. A request serves one call at a time; a call that finds none makes one.
 
-    def __init__(self, compiled: Compiled, signature: _Signature) -> None:
+    ``others`` makes what runs inputs that this model is not to be asked of, at the first call with such.
+    """
+
+    def __init__(self, compiled: Compiled, signature: _Signature, others: Callable[[], _Runs] | None) -> None:
         self._compiled = compiled
         self._signature = signature
+        self._others = others
         self._watches = bool(signature.watched)
         self._idle: list[_Request] = []
         self._evaluable: openvino.Model | None = None
 
     def __call__(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
+        if self._others is not None and not all(is_within(inputs[place]) for place in self._signature.bounded):
+            return self._others()(inputs)
         if self._watches and (wide := self._signature.wide(inputs)):
             cut = self._signature.cut(inputs, wide)
             if cut is None:
@@ -266,13 +284,15 @@ def _signature(graph: Graph, compiled: Compiled, baked: frozenset[int]) -> _Sign
     dynamic = any(o.shape is None for o in outputs)
     symbols = tuple((s.name, place[s.source[0]], s.source[1]) for s in graph.symbols) if dynamic else ()
     watched = tuple(p.place for p in inputs if p.dtype is torch.int64)
+    bounded = tuple(sorted(place[i] for i in compiled.bounded))
     tensors = frozenset(p.place for p in inputs if not p.is_number)
 
     @functools.cache
     def cuttable(wide: frozenset[int]) -> bool:
         return wide <= tensors and can_be_cut(graph, frozenset(passed[k] for k in wide))
 
-    return _Signature(inputs, outputs, compiled.check, graph.name, symbols, watched, largest_that_fits(graph), cuttable)
+    fits = largest_that_fits(graph)
+    return _Signature(inputs, outputs, compiled.check, graph.name, symbols, watched, bounded, fits, cuttable)
 
 
 def _port(place: int, port: int, type_: Type) -> _Port:
