@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from . import forked as _forked
+
 REPOSITORY = Path(__file__).parent.parent
 
 collect_ignore = ["wheels"]
@@ -119,6 +121,16 @@ def run() -> Run:
             timeout=600,
             env={**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "200", **environment},
         )
+
+    return run
+
+
+@pytest.fixture
+def forked() -> Run:
+    """As `run`, from a process that has torch imported."""
+
+    def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        return _forked.run(arguments, {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "200", **environment})
 
     return run
 

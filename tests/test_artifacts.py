@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import platform
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,8 @@ from fairlead.errors import ArgumentError, ArtifactFormatError, ArtifactMismatch
 from fairlead.hooks import CompileJob
 from fairlead.ir import DType, Graph, Input, Kind, Node, Output, Role, TensorType, Value
 from fairlead.registry import registry
+
+from . import forked
 
 SECRET = b"known to this test alone"
 
@@ -86,7 +87,8 @@ executable = artifacts.unpack((folder / "artifact").read_bytes(), job, {SECRET!r
 torch.save(run(executable, saved["weight"]), folder / "out.pt")
 """
     root = Path(__file__).parents[1]
-    subprocess.run([sys.executable, "-c", script, backend.name, str(tmp_path)], check=True, cwd=root, timeout=300)
+    done = forked.run(["-c", script, backend.name, str(tmp_path)], os.environ, folder=root)
+    assert done.returncode == 0, done.stderr
     assert torch.equal(torch.load(tmp_path / "out.pt"), run(executable, weight))
 
 

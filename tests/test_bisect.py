@@ -239,7 +239,7 @@ def test_no_time_at_all_is_an_error() -> None:
 
 
 def test_the_command_of_a_wrong_number_shows_it_with_the_options_of_the_program(
-    run: Run, site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+    forked: Run, site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     """By default it is gelu that is wrong, of which the program has none; the folder's name has to be quoted."""
     monkeypatch.setenv("FAIRLEAD_DEBUG", str(tmp_path / "it's here"))
@@ -255,14 +255,14 @@ def test_the_command_of_a_wrong_number_shows_it_with_the_options_of_the_program(
     command = re.fullmatch("`fairlead (bisect .*)` finds the smallest graph that shows it", raised.value.next)
     assert command is not None
     assert "--option op=aten.mul.Tensor --option after=aten.sin.default --size " in command[1]
-    done = run("-m", "fairlead", *shlex.split(command[1]), "--json", "-o", str(tmp_path))
+    done = forked("-m", "fairlead", *shlex.split(command[1]), "--json", "-o", str(tmp_path))
     found = json.loads(done.stdout)
     assert (done.returncode, found["rung"], found["failure"]) == (1, "backend", "wrong"), done.stderr
     assert set(found["ops"]) == {"aten.sin.default", "aten.mul.Tensor"}
 
 
 @pytest.mark.parametrize("symbols", ["false", "true"])
-def test_the_command_takes_options_and_sizes_of_symbols(run: Run, site: Site, tmp_path: Path, symbols: str) -> None:
+def test_the_command_takes_options_and_sizes_of_symbols(forked: Run, site: Site, tmp_path: Path, symbols: str) -> None:
     """A fault that is there without symbols is shown without them; one that is not, with them."""
     site.backend("planted", PLANTED)
     builder = Builder("g", "inference")
@@ -271,7 +271,7 @@ def test_the_command_takes_options_and_sizes_of_symbols(run: Run, site: Site, tm
     write(tmp_path / "saved.fir", builder.graph())
     given = ["--size", "s=6", "--option", "fault=error", "--option", f"symbols={symbols}"]
     command = ["bisect", str(tmp_path / "saved.fir"), "--backend", "planted", "-o", str(tmp_path), "--json"]
-    done = run("-m", "fairlead", *command, *given)
+    done = forked("-m", "fairlead", *command, *given)
     found = json.loads(done.stdout)
     assert (done.returncode, found["rung"], found["failure"]) == (1, "backend", "error")
     assert (found["ops"], found["reproduces"], Path(found["script"]).parent) == (["aten.gelu.default"], True, tmp_path)
@@ -298,8 +298,8 @@ def test_sizes_have_to_be_those_of_a_symbol(tmp_path: Path) -> None:
         (["mlp", "--option", "fault"], "'fault' is no NAME=VALUE"),
     ],
 )
-def test_what_the_command_cannot_read_is_an_error(run: Run, tmp_path: Path, given: list[str], said: str) -> None:
+def test_what_the_command_cannot_read_is_an_error(forked: Run, tmp_path: Path, given: list[str], said: str) -> None:
     write(tmp_path / "saved.fir", GRAPH)
     given = [str(tmp_path / "saved.fir"), *given[1:]] if given[0] == "saved.fir" else given
-    done = run("-m", "fairlead", "bisect", *given, "--backend", "eager")
+    done = forked("-m", "fairlead", "bisect", *given, "--backend", "eager")
     assert (done.returncode, said in done.stderr) == (2, True)

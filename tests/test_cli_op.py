@@ -12,25 +12,25 @@ from fairlead.ir import opset
 from .conftest import Run
 
 
-def test_an_op_is_named_in_full_or_in_part(run: Run) -> None:
-    full, short = (run("-m", "fairlead", "op", name).stdout for name in ("aten.gelu.default", "gelu"))
+def test_an_op_is_named_in_full_or_in_part(forked: Run) -> None:
+    full, short = (forked("-m", "fairlead", "op", name).stdout for name in ("aten.gelu.default", "gelu"))
     assert full == short
     assert 'aten.gelu.default(Tensor self, *, str approximate="none") -> Tensor' in full
 
 
-def test_several_ops_are_a_table(run: Run) -> None:
-    found = json.loads(run("-m", "fairlead", "op", "scaled_dot_product", "--json").stdout)
+def test_several_ops_are_a_table(forked: Run) -> None:
+    found = json.loads(forked("-m", "fairlead", "op", "scaled_dot_product", "--json").stdout)
     assert [row["id"] for row in found] == [
         "nn.scaled_dot_product_attention",
         "nn.scaled_dot_product_attention_backward",
     ]
-    lines = run("-m", "fairlead", "op", "clamp").stdout.splitlines()
+    lines = forked("-m", "fairlead", "op", "clamp").stdout.splitlines()
     assert [line.split()[0] for line in lines if "aten." in line] == ["aten.clamp.Tensor", "aten.clamp.default"]
     assert lines[-1] == f"2 of the {len(opset.specs())} ops of opset 1"
 
 
-def test_an_unknown_op_is_an_error_with_the_nearest(run: Run) -> None:
-    result = run("-m", "fairlead", "op", "gleu")
+def test_an_unknown_op_is_an_error_with_the_nearest(forked: Run) -> None:
+    result = forked("-m", "fairlead", "op", "gleu")
     assert result.returncode == 2
     assert result.stderr.splitlines() == [
         "FL203: no op of the IR is called 'gleu'",

@@ -71,14 +71,14 @@ for path in sys.argv[1:]:
 """
 
 
-def test_scripts_run(tmp_path: Path, run: Run) -> None:
+def test_scripts_run(tmp_path: Path, forked: Run) -> None:
     """A block that begins with an import is complete: it runs as it stands; all in one process, for speed."""
     paths = []
     for number, (page, text) in enumerate(SCRIPTS):
         if text.startswith(("import ", "from ")):
             paths.append(tmp_path / f"{number}-{page.stem}.py")
             paths[-1].write_text(text)
-    result = run("-c", DRIVER, *map(str, paths))
+    result = forked("-c", DRIVER, *map(str, paths))
     assert result.returncode == 0, result.stdout[-500:] + result.stderr
     assert len(paths) >= 6
     assert all(str(path) in result.stdout for path in paths)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import os
 from pathlib import Path
 
 import pytest
+
+from tests import forked
 
 OPS = [
     "add", "sub", "div.floor_rounding", "pow", "where", "clamp", "sigmoid", "erf", "round", "isnan", "cumsum", "sum",
@@ -27,7 +28,7 @@ OPS = [
 def problems() -> dict[str, str]:
     """What is wrong with each op, empty where nothing is; all in one process, which imports torch's samples once."""
     child = Path(__file__).with_name("opinfo_child.py")
-    run = subprocess.run([sys.executable, str(child), *OPS], capture_output=True, text=True, timeout=300)
+    run = forked.run([str(child), *OPS], os.environ, timeout=300)
     assert run.returncode == 0, run.stderr
     return dict(json.loads(line) for line in run.stdout.splitlines())
 

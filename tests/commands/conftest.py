@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 
 from fairlead import ir
 from fairlead.ir import DType, Graph, Input, Kind, Location, Node, Output, Role, TensorType, Value
+from tests import forked
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -76,14 +76,8 @@ def command(tmp_path: Path) -> Command:
     (tmp_path / "models.py").write_text(MODELS)
 
     def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "fairlead", *arguments],
-            capture_output=True,
-            text=True,
-            timeout=120,
-            cwd=tmp_path,
-            env={**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "200", **environment},
-        )
+        given = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "200", **environment}
+        return forked.run(["-m", "fairlead", *arguments], given, folder=tmp_path, timeout=120)
 
     return command
 

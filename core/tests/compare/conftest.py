@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import msgspec
 import pytest
 
 from fairlead._compare import Report
+from tests import forked
 
 VENDORS = """
 import os
@@ -78,7 +78,7 @@ class Run:
     """What the command left behind."""
 
     status: int
-    stdout: bytes
+    stdout: str
     stderr: str
     html: str
 
@@ -87,15 +87,11 @@ class Run:
         return msgspec.json.decode(self.stdout, type=Report)
 
 
-def fairlead(*arguments: str, site: Path | None = None) -> subprocess.CompletedProcess[bytes]:
+def fairlead(*arguments: str, site: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Run the command as a user would."""
     path = {"PYTHONPATH": os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")])} if site else {}
-    return subprocess.run(
-        [sys.executable, "-m", "fairlead", *arguments],
-        capture_output=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "160", **path},
-        timeout=300,
-    )
+    given = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "160", **path}
+    return forked.run(["-m", "fairlead", *arguments], given, timeout=300)
 
 
 @pytest.fixture(scope="session")
@@ -118,4 +114,4 @@ def run(vendors: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     backends = ",".join(("eager", *NAMES))
     arguments = ("--backends", backends, "--baseline", "none", "--seconds", "0", "--repeat", "10", "--threads", "1")
     done = fairlead("compare", "mlp", *arguments, "--json", "-", "--html", str(page), site=vendors)
-    return Run(done.returncode, done.stdout, done.stderr.decode(), page.read_text("utf-8") if page.exists() else "")
+    return Run(done.returncode, done.stdout, done.stderr, page.read_text("utf-8") if page.exists() else "")

@@ -25,7 +25,7 @@ def row(run: Run, name: str) -> Row:
 
 def test_standard_output_is_json_and_nothing_else(run: Run) -> None:
     assert run.report.schema == 1, run.stderr
-    assert to_json(run.report) == run.stdout
+    assert to_json(run.report).decode() == run.stdout
 
 
 def test_the_reference_backend_is_verified_and_measured(run: Run) -> None:
@@ -143,7 +143,7 @@ def test_the_table_names_every_row_and_the_exit_status_is_that_of_the_rows(vendo
     arguments = ("--baseline", "none", "--seconds", "0", "--repeat", "1", "--threads", "1")
     done = fairlead("compare", "mlp", "--backends", "picky", "--dynamic", "--train", *arguments, site=vendors)
     assert done.returncode == 0, done.stderr
-    text = done.stdout.decode()
+    text = done.stdout
     assert "training step, dynamic sizes; 0 float32[4, 64]" in text
     assert re.search(r"PyTorch eager +ok +1\.00x", text)
     assert re.search(r"picky +ok ", text)
@@ -154,7 +154,7 @@ def test_without_fallback_a_declined_node_is_a_failure_and_shared_weights_are_of
     arguments = ("--baseline", "none", "--seconds", "0", "--repeat", "1", "--threads", "1", "--share-weights")
     done = fairlead("compare", "mlp", "--backends", "picky,holding", "--no-fallback", *arguments, site=vendors)
     assert done.returncode == 1, done.stderr
-    text = done.stdout.decode()
+    text = done.stdout
     assert "FL401" in text
     assert re.search(r"weights \d MiB, shared\n", text)
     assert re.search(r"holding +ok ", text), text
@@ -184,7 +184,7 @@ def test_weights_and_inputs_of_all_rows_are_turned_into_the_type_that_is_asked_f
 def test_usage_errors_are_three_lines_and_exit_status_2(arguments: tuple[str, ...], code: str, next_: str) -> None:
     done = fairlead(*arguments)
     assert done.returncode == 2
-    first, second, third = done.stderr.decode().strip().splitlines()
+    first, second, third = done.stderr.strip().splitlines()
     assert first.startswith(code)
     assert second.startswith("  from: ")
     assert next_ in third
@@ -193,7 +193,7 @@ def test_usage_errors_are_three_lines_and_exit_status_2(arguments: tuple[str, ..
 def test_the_bundled_models_are_listed() -> None:
     done = fairlead("compare", "--list")
     assert done.returncode == 0
-    assert "resnet50" in done.stdout.decode()
+    assert "resnet50" in done.stdout
 
 
 def test_a_factory_that_fails_says_so_in_three_lines(tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ def test_a_factory_that_fails_says_so_in_three_lines(tmp_path: Path) -> None:
     path.write_text("def make():\n    raise OSError('disk full')\n")
     done = fairlead("compare", f"{path}:make", "--backends", "eager", "--baseline", "none")
     assert done.returncode == 2
-    assert "raised OSError: disk full" in done.stderr.decode().splitlines()[0]
+    assert "raised OSError: disk full" in done.stderr.splitlines()[0]
 
 
 def test_a_worker_that_takes_too_long_is_ended(tmp_path: Path) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests import forked
 
 OPS = [
     "add", "div.floor_rounding", "pow", "where", "clamp", "cumsum", "sum", "std_mean", "argmax", "logsumexp",
@@ -34,8 +35,7 @@ RUNS = {
 def programs(request: pytest.FixtureRequest) -> list[dict[str, Any]]:
     """What was found in each program of a run, in a process of its own."""
     child = Path(__file__).with_name("captured.py")
-    command = [sys.executable, str(child), *RUNS[request.param]]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    run = forked.run([str(child), *RUNS[request.param]], os.environ)
     assert run.returncode == 0, run.stderr
     return [json.loads(line) for line in run.stdout.splitlines() if line.startswith("{")]
 

@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests import forked
 
 ORACLE = Path(__file__).parents[3] / "benchmarks/oracle.py"
 
@@ -35,7 +36,7 @@ OPS = [
 def found() -> dict[str, dict[str, Any]]:
     """What came out for each op, in one process, which imports torch's samples once."""
     options = ["--json", "--samples", "2", "--dtypes", "f32,i64", "--seconds", "30"]
-    run = subprocess.run([sys.executable, str(ORACLE), *options, *OPS], capture_output=True, text=True, timeout=600)
+    run = forked.run([str(ORACLE), *options, *OPS], os.environ)
     assert run.stderr == ""
     return {line["op"]: line for line in map(json.loads, run.stdout.splitlines())}
 
@@ -50,6 +51,6 @@ def test_an_op_is_what_torch_computes(op: str, found: dict[str, dict[str, Any]])
 
 def test_a_model_in_inference_and_training_is_what_torch_computes() -> None:
     pytest.importorskip("transformers")
-    run = subprocess.run([sys.executable, str(ORACLE), "--models", "mlp", "llama"], capture_output=True, text=True)
+    run = forked.run([str(ORACLE), "--models", "mlp", "llama"], os.environ)
     assert run.returncode == 0, run.stdout + run.stderr
     assert run.stdout.count("'agree'") == 4
