@@ -14,6 +14,9 @@ __all__ = ["describe"]
 
 PACKAGES = ("torch", "transformers", "onnxruntime", "onnx-ir", "openvino", "jax")
 
+_VECTORS = {"avx512f": "AVX-512", "avx2": "AVX2"}
+"""What the kernel calls the vectors of a processor, the widest first."""
+
 
 def describe() -> Machine:
     """This machine, and the versions of Python, of Fairlead's wheels and of what they commonly build on."""
@@ -27,10 +30,13 @@ def describe() -> Machine:
 
 
 def _processor() -> str:
+    """Its name, and how wide its vectors are, since one name may stand for several generations."""
     with contextlib.suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
+        lines = [line.partition(":") for line in Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines()]
+        facts = {name.strip(): value.strip() for name, _, value in reversed(lines)}
+        if name := facts.get("model name"):
+            flags = facts.get("flags", "").split()
+            return name + next((f" ({text})" for flag, text in _VECTORS.items() if flag in flags), "")
     return platform.processor() or platform.machine()
 
 
