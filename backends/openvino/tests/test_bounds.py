@@ -112,6 +112,17 @@ def test_a_clamp_is_a_step_of_the_convolution_in_front_of_it(models: Models) -> 
     assert [is_fused(m) for m in models] == [True]
 
 
+def test_a_hardswish_is_so_with_any_numbers(models: Models) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.Hardswish(), nn.Conv2d(8, 4, 1), nn.Hardswish())
+    made = compiled(model)
+    for number in (1.0, math.nan, math.inf, -math.inf, 1e38):
+        x = image()
+        x[0, 1, 5, 5] = number
+        assert close(made, model, x).isnan().any() == (not math.isfinite(number))
+    assert [is_fused(m) for m in models] == [True]
+
+
 @pytest.mark.parametrize("numbers", [1e30, math.nan, math.inf], ids=str)
 def test_weights_with_which_results_may_not_be_finite_leave_it_apart(numbers: float, models: Models) -> None:
     model = Block()

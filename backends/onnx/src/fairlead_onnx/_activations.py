@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 from fairlead.ir import DType
 from fairlead_onnx._call import Call
@@ -10,7 +11,7 @@ from fairlead_onnx._exponentials import softplus_of
 from fairlead_onnx._logic import extremum
 from fairlead_onnx._reductions import everywhere, reduce
 from fairlead_onnx._rules import rule
-from fairlead_onnx._writer import Declined, Ref, Writer
+from fairlead_onnx._writer import Attribute, Declined, Ref, Writer
 
 __all__ = ["normal_cdf", "normal_density", "tanh_of_gelu"]
 
@@ -95,18 +96,21 @@ def hardtanh(c: Call) -> Ref:
     return w.with_nan("Clip", w.op("Clip", x, c.tensor(1, x.dtype), c.tensor(2, x.dtype)), x)
 
 
+_GATE: Mapping[str, Attribute] = {"alpha": 1 / 6, "beta": 0.5}
+
+
 @rule("aten.hardsigmoid.default")
 def hardsigmoid(c: Call) -> Ref:
-    return _gate(c.writer, c.tensor(0))
+    return c.writer.same("HardSigmoid", c.tensor(0), **_GATE)
 
 
 @rule("aten.hardswish.default")
 def hardswish(c: Call) -> Ref:
-    return c.writer.same("Mul", c.tensor(0), _gate(c.writer, c.tensor(0)))
-
-
-def _gate(w: Writer, x: Ref) -> Ref:
-    return w.same("HardSigmoid", x, alpha=1 / 6, beta=0.5)
+    """Of a NaN the gate may be any number: the product is NaN, and the runtime may have it all in one step."""
+    w, x = c.writer, c.tensor(0)
+    wide = w.kernel_dtype("HardSigmoid", x.dtype)
+    numbers = w.cast(x, wide)
+    return w.cast(w.op("Mul", numbers, w.op("HardSigmoid", numbers, **_GATE)), x.dtype)
 
 
 @rule("aten.softplus.default")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -93,6 +94,7 @@ def compile_file(
         model.remove_parameter(parameter)
     _divide_exactly(model)
     _turn_apart(model)
+    _join_hardswish(model)
     bounded: frozenset[str] = frozenset()
     if (options.device, options.precision) == ("CPU", "f32"):
         bounded = bounded if any_numbers else drop_guards(model)
@@ -163,6 +165,27 @@ def _turn_apart(model: openvino.Model) -> None:
         if len(readers) - readers.count("ShapeOf") > 1:
             turned = opset13.transpose(opset13.unsqueeze(source, 0), numpy.array([2, 1, 3, 0]))
             layer.input(0).replace_source_output(opset13.squeeze(turned, numpy.array([3])).output(0))
+
+
+def _join_hardswish(model: openvino.Model) -> None:
+    """Make one op of a product with a hard sigmoid, which ONNX has but by its parts, and the plugin does not see."""
+    for product in model.get_ops():
+        if product.get_type_name() != "Multiply":
+            continue
+        for given, gate in itertools.permutations(product.input_values()):
+            if _is_gate(gate.get_node(), given):
+                product.output(0).replace(opset13.hswish(given).output(0))
+                break
+
+
+def _is_gate(node: Any, given: Any) -> bool:
+    if node.get_type_name() != "HardSigmoid":
+        return False
+    of, *ends = node.input_values()
+    slope, offset = (end.get_node() for end in ends)
+    if not isinstance(slope, Constant) or not isinstance(offset, Constant):
+        return False
+    return bool(of == given and slope.data.item() == numpy.float32(1 / 6) and offset.data.item() == 0.5)
 
 
 def _is_power_of_two(node: Any) -> bool:
