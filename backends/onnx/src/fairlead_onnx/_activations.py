@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 from fairlead.ir import DType
 from fairlead_onnx._call import Call
@@ -11,7 +10,7 @@ from fairlead_onnx._exponentials import softplus_of
 from fairlead_onnx._logic import extremum
 from fairlead_onnx._reductions import everywhere, reduce
 from fairlead_onnx._rules import rule
-from fairlead_onnx._writer import Attribute, Declined, Ref, Writer
+from fairlead_onnx._writer import Declined, Ref, Writer
 
 __all__ = ["normal_cdf", "normal_density", "tanh_of_gelu"]
 
@@ -96,12 +95,13 @@ def hardtanh(c: Call) -> Ref:
     return w.with_nan("Clip", w.op("Clip", x, c.tensor(1, x.dtype), c.tensor(2, x.dtype)), x)
 
 
-_GATE: Mapping[str, Attribute] = {"alpha": 1 / 6, "beta": 0.5}
+_SLOPE, _OFFSET = 1 / 6, 0.5
+"""Of the gate of a hard sigmoid, between 0 and 1."""
 
 
 @rule("aten.hardsigmoid.default")
 def hardsigmoid(c: Call) -> Ref:
-    return c.writer.same("HardSigmoid", c.tensor(0), **_GATE)
+    return c.writer.same("HardSigmoid", c.tensor(0), alpha=_SLOPE, beta=_OFFSET)
 
 
 @rule("aten.hardswish.default")
@@ -110,7 +110,7 @@ def hardswish(c: Call) -> Ref:
     w, x = c.writer, c.tensor(0)
     wide = w.kernel_dtype("HardSigmoid", x.dtype)
     numbers = w.cast(x, wide)
-    return w.cast(w.op("Mul", numbers, w.op("HardSigmoid", numbers, **_GATE)), x.dtype)
+    return w.cast(w.op("Mul", numbers, w.op("HardSigmoid", numbers, alpha=_SLOPE, beta=_OFFSET)), x.dtype)
 
 
 @rule("aten.softplus.default")
