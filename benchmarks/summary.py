@@ -21,6 +21,7 @@ FOLDER = Path(__file__).parents[1] / "docs/results"
 NAMES = (
     "complete-cpu",
     "complete-cpu-epyc",
+    "compare-cpu-avx2",
     "compare-cpu-all",
     "compare-cpu-tvm",
     "compare-cpu-one-thread-xeon",
