@@ -96,7 +96,8 @@ def compile_file(
     _turn_apart(model)
     _join_hardswish(model)
     bounded: frozenset[str] = frozenset()
-    if (options.device, options.precision) == ("CPU", "f32"):
+    hint = options.config.get("INFERENCE_PRECISION_HINT", options.precision)
+    if (options.device, hint) == ("CPU", "f32"):
         bounded = bounded if any_numbers else drop_guards(model)
         avoid_conflicts(model)
     compiled = compile_model(_core(), model, options.device, _properties(model, options))
