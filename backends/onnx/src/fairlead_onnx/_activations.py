@@ -110,7 +110,8 @@ def hardswish(c: Call) -> Ref:
     w, x = c.writer, c.tensor(0)
     wide = w.kernel_dtype("HardSigmoid", x.dtype)
     numbers = w.cast(x, wide)
-    return w.cast(w.op("Mul", numbers, w.op("HardSigmoid", numbers, alpha=_SLOPE, beta=_OFFSET)), x.dtype)
+    gate = w.op("HardSigmoid", numbers, alpha=_SLOPE, beta=_OFFSET)
+    return w.cast(w.same("Mul", numbers, gate), x.dtype)
 
 
 @rule("aten.softplus.default")

@@ -50,18 +50,19 @@ def drop_guards(model: openvino.Model) -> frozenset[str]:
     Before: a model in float32, with its weights. Returns the names of the inputs of which `is_within` has to hold at
     each call, since the proof rests on them; none where the model is as it was.
     """
-    bounds: dict[Any, _Bound] = {}
+    nodes = model.get_ordered_ops()
+    clamps = {node.output(0): clamp for node in nodes if (clamp := _guarded(node)) is not None}
     checked: frozenset[str] = frozenset()
-    for node in model.get_ordered_ops():
-        for port in node.outputs():
-            bounds[_key(port)] = _bound(node, bounds)
-        if (clamp := _guarded(node)) is None:
-            continue
-        bound = bounds[_key(clamp.given)]
-        if bound.most <= _MOST and _is_of_convolution(clamp.given.get_node()):
-            plain = opset13.clamp(clamp.given, clamp.least, clamp.most)
-            node.output(0).replace(plain.output(0))
-            bounds[_key(plain.output(0))] = _bound(plain, bounds)
+    if not clamps:  # nobody needs the largest of each weight
+        return checked
+    bounds: dict[Any, _Bound] = {}
+    for node in nodes:
+        bounds |= dict.fromkeys(node.outputs(), _bound(node, bounds))
+        clamp = clamps.get(node.output(0)) if node.outputs() else None
+        if clamp is not None and (bound := bounds[clamp.given]).most <= _MOST:
+            plain = opset13.clamp(clamp.given, clamp.least, clamp.most).output(0)
+            node.output(0).replace(plain)
+            bounds[plain] = _bound(plain.get_node(), bounds)
             checked |= bound.inputs
     return checked
 
@@ -75,7 +76,7 @@ class _Clamp(NamedTuple):
 
 
 def _guarded(node: Any) -> _Clamp | None:
-    """What is clamped where it is itself, which no NaN is, and else chosen as it is."""
+    """What is clamped where it is itself, which no NaN is, and else chosen as it is, if a convolution makes it."""
     if node.get_type_name() != "Select":
         return None
     same, clamped, given = (node.input_value(i) for i in range(3))
@@ -83,9 +84,9 @@ def _guarded(node: Any) -> _Clamp | None:
     above = None if below is None else _bounded_by(below[0], "Maximum")
     if same.get_node().get_type_name() != "Equal" or below is None or above is None:
         return None
-    if any(_key(port) != _key(given) for port in (above[0], *same.get_node().input_values())):
+    if any(port != given for port in (above[0], *same.get_node().input_values())):
         return None
-    return _Clamp(given, above[1], below[1])
+    return _Clamp(given, above[1], below[1]) if _is_of_convolution(given.get_node()) else None
 
 
 def _bounded_by(port: Any, kind: str) -> tuple[Any, float] | None:
@@ -105,10 +106,6 @@ def _is_of_convolution(node: Any) -> bool:
     return node.get_type_name() in _FILTERS
 
 
-def _key(port: Any) -> tuple[str, int]:
-    return port.get_node().get_name(), port.get_index()
-
-
 def _bound(node: Any, bounds: Mapping[Any, _Bound]) -> _Bound:
     kind = node.get_type_name()
     if kind == "Parameter":
@@ -116,7 +113,7 @@ def _bound(node: Any, bounds: Mapping[Any, _Bound]) -> _Bound:
         return _Bound(_MOST_GIVEN, frozenset({node.get_friendly_name()})) if is_single else _Bound(math.inf)
     if isinstance(node, Constant):
         return _Bound(_largest(node.data))
-    given = [bounds[_key(port)] for port in node.input_values()]
+    given = [bounds[port] for port in node.input_values()]
     inputs = frozenset[str]().union(*(bound.inputs for bound in given))
     rule = _RULES.get(kind)
     most = math.inf if rule is None else rule(node, [bound.most for bound in given])
