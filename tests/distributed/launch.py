@@ -44,6 +44,13 @@ def ranks(module: str, *args: str, processes: int) -> list[subprocess.CompletedP
         return list(pool.map(run, range(processes)))
 
 
+def told(module: str, what: str, *backends: str, processes: int, device: str) -> list[dict[str, Any]]:
+    """What the ranks tell that run the module of ``what`` through backends, each with a CUDA device or on the CPU."""
+    if device == "cuda":
+        return said(torchrun(module, what, "--cuda", *backends, processes=processes))
+    return said(*ranks(module, what, *backends, processes=processes))
+
+
 def say(found: dict[str, Any]) -> None:
     """Tell the test something, from one of the processes."""
     sys.stdout.write(f"result {json.dumps(found)}\n")  # at once: ranks share it, unbuffered

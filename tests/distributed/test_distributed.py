@@ -8,17 +8,14 @@ from typing import Any
 import pytest
 import torch.distributed
 
-from tests.distributed.launch import ranks, said, torchrun
+from tests.distributed.launch import told, torchrun
 
 pytestmark = pytest.mark.skipif(not torch.distributed.is_available(), reason="this torch has no torch.distributed")
 
 
 def results(kind: str, *backends: str, processes: int, device: str = "cpu") -> list[dict[str, Any]]:
     """What each rank says of each backend, once all are there and agree with the eager run."""
-    if device == "cuda":
-        found = said(torchrun("training", kind, "--cuda", *backends, processes=processes))
-    else:
-        found = said(*ranks("training", kind, *backends, processes=processes))
+    found = told("training", kind, *backends, processes=processes, device=device)
     assert sorted((f["backend"], f["rank"]) for f in found) == sorted(
         (b, r) for b in backends for r in range(processes)
     )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch.distributed
 
-from tests.distributed.launch import ranks, said, torchrun
+from tests.distributed.launch import told
 
 pytestmark = pytest.mark.skipif(not torch.distributed.is_available(), reason="this torch has no torch.distributed")
 
@@ -22,10 +22,7 @@ COLLECTIVES = {
 
 def results(kinds: Sequence[str], backends: Sequence[str], *, processes: int, device: str = "cpu") -> Any:
     """What each rank says of each program and backend, once all are there and agree with the eager run."""
-    if device == "cuda":
-        found = said(torchrun("parallel", ",".join(kinds), "--cuda", *backends, processes=processes))
-    else:
-        found = said(*ranks("parallel", ",".join(kinds), *backends, processes=processes))
+    found = told("parallel", ",".join(kinds), *backends, processes=processes, device=device)
     assert sorted((f["kind"], f["backend"], f["rank"]) for f in found) == sorted(
         (k, b, r) for k in kinds for b in backends for r in range(processes)
     )
