@@ -4,4 +4,4 @@ from __future__ import annotations
 
 import gc
 
-gc.set_threshold(50_000, 50, 100)  # else a tenth of the time of tests that capture goes into finding little
+gc.set_threshold(50_000, 50, 100)  # else tests that capture spend much of their time on finding little

@@ -1,4 +1,4 @@
-"""Processes forked from one that has torch imported, and nothing else: they begin within a tenth of a second."""
+"""Processes forked from one that has torch imported, and nothing else: they need not wait for it."""
 
 from __future__ import annotations
 
