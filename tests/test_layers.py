@@ -15,7 +15,7 @@ CORE = REPOSITORY / "core/src/fairlead"
 
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors", "_messages"}),
-    frozenset({"ir", "_torch_types"}),
+    frozenset({"ir", "_processor", "_torch_types"}),
     frozenset({"backend", "numpy"}),
     frozenset({"_settings", "_stages", "_plugins", "hooks"}),
     frozenset({"_contract", "_registry", "registry", "_defaults", "_options", "_pairs", "_hook_calls", "passes"}),

@@ -20,13 +20,13 @@ import hashlib
 import hmac
 import platform
 from importlib import metadata
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import torch
 
 from fairlead._messages import cause
+from fairlead._processor import facts
 from fairlead._registry import registry
 from fairlead.backend import Backend, Executable, Serializable
 from fairlead.errors import (
@@ -198,11 +198,9 @@ def _machine(job: CompileJob) -> dict[str, str]:
 
 def _cpu() -> str:
     """Its name, and a short hash of the instruction sets that the system says it has."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines()
-    except OSError:  # not on Linux
+    rows = facts()
+    if not rows:  # not on Linux
         return platform.processor()
-    rows = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
     features = rows.get("flags") or rows.get("Features") or ""
     return f"{rows.get('model name', platform.processor())} {hashlib.sha256(features.encode()).hexdigest()[:8]}"
 

@@ -6,9 +6,9 @@ import contextlib
 import os
 import platform
 from importlib import metadata
-from pathlib import Path
 
 from fairlead._compare._data import Machine
+from fairlead._processor import facts
 
 __all__ = ["describe"]
 
@@ -31,13 +31,9 @@ def describe() -> Machine:
 
 def _processor() -> str:
     """Its name, and how wide its vectors are, since one name may stand for several generations."""
-    with contextlib.suppress(OSError):
-        lines = [line.partition(":") for line in Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines()]
-        facts = {name.strip(): value.strip() for name, _, value in reversed(lines)}
-        if name := facts.get("model name"):
-            flags = facts.get("flags", "").split()
-            return name + next((f" ({text})" for flag, text in _VECTORS.items() if flag in flags), "")
-    return platform.processor() or platform.machine()
+    name = facts().get("model name") or platform.processor() or platform.machine()
+    flags = facts().get("flags", "").split()
+    return name + next((f" ({text})" for flag, text in _VECTORS.items() if flag in flags), "")
 
 
 def _load() -> float:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import functools
-from pathlib import Path
-
 import torch
 
+from fairlead._processor import facts
 from fairlead.ir import DType, Graph, TensorType
 from fairlead.passes import share_of_products
 
@@ -37,7 +35,7 @@ def multiplies_bfloat16() -> bool:
     half as quick with AVX-512's as in float32 where AMX is switched off, as in many a virtual machine
     (docs/results/bfloat16.md).
     """
-    return _has_instructions() and (_has_amx() or "avx512_fp16" not in _flags())
+    return _has_instructions() and (_has_amx() or "avx512_fp16" not in facts().get("flags", "").split())
 
 
 def _has_instructions() -> bool:
@@ -49,16 +47,6 @@ def _has_instructions() -> bool:
 
 def _has_amx() -> bool:
     return bool(getattr(torch.cpu, "_is_amx_tile_supported", lambda: False)())
-
-
-@functools.cache
-def _flags() -> frozenset[str]:
-    """What the processor can do, as Linux names it; nothing elsewhere."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines()
-    except OSError:
-        return frozenset()
-    return next((frozenset(line.split()) for line in lines if line.startswith("flags")), frozenset())
 
 
 def _is_elsewhere(graph: Graph) -> bool:
