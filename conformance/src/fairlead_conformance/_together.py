@@ -22,7 +22,7 @@ from fairlead.ir import Graph, Kind, Role, Value
 from fairlead.passes import substitute
 from fairlead_conformance._calls import Checked
 from fairlead_conformance._case import Case
-from fairlead_conformance._execute import lacking
+from fairlead_conformance._execute import exact_products, lacking
 from fairlead_conformance._families import family
 from fairlead_conformance._graphs import asked
 from fairlead_conformance._observation import Observation
@@ -38,8 +38,6 @@ __all__ = ["execute_together", "joined"]
 
 def execute_together(cases: Sequence[Case], subject: Subject) -> tuple[Result, ...]:
     """Those of the cases that pass as one graph; the others are to be executed alone. Never raises."""
-    from fairlead_conformance._device import exact_products  # as in `execute`
-
     start = time.perf_counter()
     with contextlib.suppress(Exception), exact_products(subject.place):
         members = [member for case in cases if (member := _member(case, subject))]
