@@ -20,6 +20,7 @@ from fairlead._compare import Report
 FOLDER = Path(__file__).parents[1] / "docs/results"
 NAMES = (
     "complete-cpu",
+    "compare-cpu-xeon-later",
     "complete-cpu-epyc",
     "compare-cpu-avx2",
     "compare-cpu-all",
