@@ -68,3 +68,20 @@ def test_a_function_has_no_module_path(program: Compile) -> None:
         "<lambda>",
         "",
     )
+
+
+def test_a_module_of_torch_s_by_itself_points_at_its_forward(program: Compile) -> None:
+    run = program(nn.Sequential(nn.Linear(3, 3), nn.GELU()))
+    run(torch.ones(2, 3)).sum().backward()
+    forward, backward = run.graphs
+    lines, start = inspect.getsourcelines(nn.GELU.forward)
+    expected = Location(inspect.getfile(nn.GELU), start, "GELU.forward", "1")
+    assert lines[0].strip().startswith("def forward")
+    assert location(forward, "aten.gelu.default") == expected
+    assert location(backward, "aten.gelu_backward.default") == expected
+
+
+def test_a_function_of_torch_s_by_itself_has_no_line(program: Compile) -> None:
+    run = program(torch.sin)
+    run(torch.ones(2))
+    assert [node.location for node in run.graph.nodes] == [None]
