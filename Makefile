@@ -14,7 +14,7 @@ ON_GPU := eager inductor cudagraphs openxla
 DEVICE ?= cpu
 BUNDLED := inductor openxla ipex tvm
 TIMED := conformance/tests/run# workers that must not be late: no test that computes is beside these
-AT_ONCE := $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')# a fifth of the time tests wait for others
+AT_ONCE = $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')# a fifth of the time tests wait for others
 BUNDLE := 24
 
 .PHONY: help setup test lint unit gpu inference promises demo bench conform coverage matrix pack zoo mutants fix api docs vendor wheels clean
