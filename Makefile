@@ -14,7 +14,6 @@ ON_GPU := eager inductor cudagraphs openxla
 DEVICE ?= cpu
 BUNDLED := inductor openxla ipex tvm
 TIMED := conformance/tests/run# workers that must not be late: no test that computes is beside these
-AT_ONCE = $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')# a fifth of the time tests wait for others
 BUNDLE := 24
 
 .PHONY: help setup test lint unit gpu inference promises demo bench conform coverage matrix pack zoo mutants fix api docs vendor wheels clean
@@ -31,7 +30,7 @@ lint: .venv/.ready    ## ruff and mypy --strict
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy $(WHEELS:%=%/src) tests/wheels/acme/src
 
 unit: .venv/.ready    ## the tests, with the examples in docstrings
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q --doctest-modules -n $(AT_ONCE) --dist loadfile --ignore $(TIMED) $(WHEELS) tests
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q --doctest-modules -n logical --dist loadfile --ignore $(TIMED) $(WHEELS) tests
 	$(BIN)/python -m pytest -q -n logical --dist worksteal $(TIMED)
 
 promises: .venv/.ready    ## hold every promise to every backend, and write docs/results/promises.md
