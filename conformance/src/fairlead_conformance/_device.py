@@ -19,7 +19,7 @@ from fairlead_conformance._retyped import Change, retyped
 
 __all__ = [
     "device_of",
-    "exact_products",
+    "exact_convolutions",
     "generators",
     "home",
     "limit_memory",
@@ -127,11 +127,8 @@ def restored(device: str, states: Sequence[torch.Tensor]) -> None:
 
 
 @contextlib.contextmanager
-def exact_products(device: str) -> Iterator[None]:
-    """Within, torch's products of float32 are of float32: cuDNN rounds convolutions to TF32 unless it is told."""
-    if kind_of(device) != "cuda":
-        yield
-        return
+def exact_convolutions() -> Iterator[None]:
+    """Within, cuDNN's convolutions of float32 are of float32: it rounds them to TF32 unless it is told."""
     flags: Any = torch.backends.cudnn
     before = flags.allow_tf32
     flags.allow_tf32 = False
