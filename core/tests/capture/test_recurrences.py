@@ -75,12 +75,9 @@ def strided(graph: Graph) -> list[int]:
     return [n.result.tensor.shape[0] for n in graph.nodes if n.op == "aten.slice.Tensor" and n.args[4] != 1]  # type: ignore[misc]
 
 
-@pytest.mark.parametrize(
-    ("shape", "dim", "steps"),
-    [((), 0, 2), ((), 0, 70), ((2, 3), 2, 3), ((2, 3), 2, 24), ((4, 2), 1, 2), ((4, 2), 1, 70)],
-    ids=str,
-)
-def test_the_values_are_those_of_the_recurrence(shape: tuple[int, ...], dim: int, steps: int) -> None:
+@pytest.mark.parametrize(("shape", "dim"), [((), 0), ((2, 3), 2), ((4, 2), 1)], ids=str)
+@pytest.mark.parametrize("steps", [2, 3, 24, 70])
+def test_the_values_are_those_of_the_recurrence(steps: int, shape: tuple[int, ...], dim: int) -> None:
     factors, summands = given(*shape[:dim], steps, *shape[dim:])
     run = Unrolled(in_blocks=True)
     values = run(lambda a, b: scanned(a, b, dim)[1], factors, summands)
