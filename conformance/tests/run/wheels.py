@@ -163,7 +163,7 @@ def cases():
 def example(case, subject):
     if not case.subject.startswith("beside"):
         raise Declined({{}})
-    import torch  # here alone: a process of a run takes four times as long to start with it
+    import torch  # here alone: every process of a run would wait for it
 
     builder = Builder()
     builder.output(builder.op("aten.neg.default", builder.input("f32[2]", "x")))

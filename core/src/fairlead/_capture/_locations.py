@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import re
 
@@ -35,7 +34,7 @@ def location_of(node: FxNode) -> Location | None:
 
 def _beginning(kind: object) -> tuple[str, int, str] | None:
     """Where the ``forward`` of a class of modules begins, as a frame; None where it is not of a file."""
-    code = getattr(inspect.unwrap(getattr(kind, "forward", None)), "__code__", None)  # type: ignore[arg-type]
+    code = getattr(getattr(kind, "forward", None), "__code__", None)
     if code is None or code.co_filename.startswith("<"):
         return None
     return code.co_filename, code.co_firstlineno, code.co_qualname
