@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead.errors import IRFormatError
-from fairlead.interpret import Packing, _attention, in_clean_thread, restride, run, to_fx
+from fairlead.interpret import Packing, _attention, restride, run, to_fx
 from fairlead.ir import (
     Argument,
     Complex,
@@ -357,22 +357,6 @@ def test_a_broadcast_layout_holds_each_element_once() -> None:
     found = restride(torch.ones(4, 3), (0, 1))
     assert found.stride() == (0, 1)
     assert found.untyped_storage().nbytes() == 3 * 4
-
-
-def test_a_clean_thread_has_none_of_the_caller_s_state() -> None:
-    with torch.autocast("cpu"), torch.inference_mode():
-        found = in_clean_thread(
-            lambda: (torch.is_autocast_enabled("cpu"), torch.is_inference_mode_enabled(), torch.is_grad_enabled())
-        )
-    assert found == (False, False, False)
-
-
-def test_what_raises_in_a_clean_thread_raises_here() -> None:
-    def fail() -> None:
-        raise KeyError("sorry")
-
-    with pytest.raises(KeyError, match="sorry"):
-        in_clean_thread(fail)
 
 
 def test_packed_copies_are_laid_out_as_asked_in_memory_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""``python -m tests.matrix``: capture, corpus and semantics on other releases of torch, each in its own environment."""
+"""``python -m tests.matrix``: programs, threads and semantics on other releases of torch, each in its environment."""
 
 from __future__ import annotations
 
@@ -44,6 +44,7 @@ def _check(release: str, out: Path, only: str) -> Row:
     steps = {
         "capture": ("-m", "tests.matrix.capture", str(out), only),
         "corpus": (*tests, "tests/test_corpus.py"),
+        "threads": (*tests, "core/tests/test_clean_threads.py"),  # on builds for CUDA, without a device
         "semantics": (*tests, "tests/semantics", "-k", THROUGH_THEM),
     }
     version = subprocess.run([python, "-c", _VERSION], capture_output=True, text=True, check=True).stdout.strip()

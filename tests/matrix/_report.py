@@ -29,7 +29,7 @@ class Row(NamedTuple):
     gigabytes: float
 
 
-HEADINGS = ("torch", "models equal", "ops equal", "capture", "corpus", "semantics", "minutes", "GB")
+HEADINGS = ("torch", "models equal", "ops equal", "capture", "corpus", "threads", "semantics", "minutes", "GB")
 
 
 def table(index: Index, rows: Mapping[str, Row]) -> Table:

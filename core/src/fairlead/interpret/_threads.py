@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -25,6 +26,7 @@ def in_clean_thread(function: Callable[[], R]) -> R:
     """
     outcome: Future[R] = Future()
     ordered = _in_order()
+    _keep_guard()
 
     def work() -> None:
         try:
@@ -44,3 +46,29 @@ def _in_order() -> contextlib.AbstractContextManager[object]:
         return contextlib.nullcontext()
     stream: contextlib.AbstractContextManager[object] = torch.cuda.stream(torch.cuda.current_stream())
     return stream
+
+
+@functools.cache
+def _keep_guard() -> None:
+    """Let torch's stand-in for a CUDA device be of a thread that stays.
+
+    Where torch is built with CUDA and finds no device, the first thread that traces leaves one in its own memory, for
+    all threads; once that thread has ended, whoever traces next crashes the process (seen with torch 2.11).
+    """
+    make = getattr(torch._C, "_ensureCUDADeviceGuardSet", None)
+    if make is None or not torch.backends.cuda.is_built() or torch.cuda.is_available():
+        return
+    if threading.current_thread() is threading.main_thread():
+        make()
+        return
+    is_made = threading.Event()
+
+    def stay() -> None:
+        try:
+            make()
+        finally:
+            is_made.set()
+        threading.Event().wait()
+
+    threading.Thread(target=stay, name="fairlead-cuda-guard", daemon=True).start()
+    is_made.wait()
