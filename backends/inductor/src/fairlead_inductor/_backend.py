@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import re
 import shutil
 from collections.abc import Callable, Mapping
 from importlib import metadata
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from fairlead.backend import API_VERSION, Capabilities, Executable, Options, Probe, Support
 from fairlead.ir import DType, Graph, Node, TensorType, Value, row_major
@@ -215,10 +216,25 @@ def _shares_memory(value: Value) -> bool:
 
 
 def _transform(node: Node) -> str | None:
-    wrong = _is_on_cuda(node) and not _all_row_major(node)
-    return (
-        "Inductor expects other strides than cuFFT's results have where an operand is not row-major" if wrong else None
-    )
+    if _is_on_cuda(node) and not _all_row_major(node):
+        return "Inductor expects other strides than cuFFT's results have where an operand is not row-major"
+    wrong = not _is_on_cuda(node) and _misplaces_transforms() and not _is_placed_rightly(node)
+    return "torch before 2.12 tells Inductor other strides than the transform's results have" if wrong else None
+
+
+def _is_placed_rightly(node: Node) -> bool:
+    """Whether even those releases of torch say where the elements of a Fourier transform lie on a CPU."""
+    given = node.args[0]
+    assert isinstance(given, Value)
+    dims = cast("tuple[int, ...]", node.args[1])
+    if node.op == "aten._fft_r2c.default":
+        return _is_row_major(given) and dims == (given.tensor.rank - 1,)
+    return len(dims) == 1 or (_is_row_major(given) and list(dims) == sorted(dims))
+
+
+@functools.cache
+def _misplaces_transforms() -> bool:
+    return tuple(map(int, metadata.version("torch").split(".")[:2])) < (2, 12)
 
 
 def _grid_sampler(node: Node) -> str | None:

@@ -53,10 +53,10 @@ def _keep_guard() -> None:
     """Let torch's stand-in for a CUDA device be of a thread that stays.
 
     Where torch is built with CUDA and finds no device, the first thread that traces leaves one in its own memory, for
-    all threads; once that thread has ended, whoever traces next crashes the process (seen with torch 2.11).
+    all threads; once that thread has ended, whoever traces next crashes the process (torch 2.11; not 2.8, not 2.12).
     """
     make = getattr(torch._C, "_ensureCUDADeviceGuardSet", None)
-    if make is None or not torch.backends.cuda.is_built() or torch.cuda.is_available():
+    if make is None or torch.version.cuda is None or torch.cuda.is_available():
         return
     if threading.current_thread() is threading.main_thread():
         make()
