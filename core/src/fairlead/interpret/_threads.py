@@ -56,7 +56,7 @@ def _keep_guard() -> None:
     all threads; once that thread has ended, whoever traces next crashes the process (torch 2.11; not 2.8, not 2.12).
     """
     make = getattr(torch._C, "_ensureCUDADeviceGuardSet", None)
-    if make is None or torch.version.cuda is None or torch.cuda.is_available():
+    if make is None or not torch.cuda._is_compiled() or torch.cuda.is_available():
         return
     if threading.current_thread() is threading.main_thread():
         make()
