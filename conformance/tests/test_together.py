@@ -52,6 +52,41 @@ def test_as_many_pass_as_alone_and_as_much_is_compared() -> None:
         assert (result.native, result.compared) == (own.native, own.compared)
 
 
+OF_VALUES = [case for case in manifest(Level.L3) if case.id.partition("~")[0] == "ops/add/f32/s008"]
+"""One sample: with its own values and four others, and in three other layouts."""
+
+
+def test_cases_of_one_graph_are_calls_of_it() -> None:
+    compiled: list[Graph] = []
+
+    def noted(graph: Graph, inputs: list[object]) -> list[torch.Tensor]:
+        compiled.append(graph)
+        return honest(graph, inputs)
+
+    assert set(_together(Faulty(noted), OF_VALUES)) == {case.id for case in OF_VALUES}
+    assert len(OF_VALUES) == 8
+    assert {len(graph.nodes) for graph in compiled} == {4}
+
+
+def test_each_of_them_is_compared_as_alone() -> None:
+    subject = Subject("eager")
+    found = {result.id: result.compared for result in execute_together(OF_VALUES, subject)}
+    assert found == {case.id: execute(case, subject).compared for case in OF_VALUES}
+
+
+@pytest.mark.parametrize("variant", ["nan", "inf"])
+def test_a_value_that_is_wrong_in_one_of_them_leaves_all(variant: str) -> None:
+    def changed(x: torch.Tensor) -> torch.Tensor:
+        return torch.where(x.isnan() if variant == "nan" else x.isinf(), torch.ones(()), x)
+
+    def wrong(graph: Graph, inputs: list[object]) -> list[torch.Tensor]:
+        return honest(graph, [changed(x) if isinstance(x, torch.Tensor) else x for x in inputs])
+
+    others = [case for case in OF_VALUES if case.variant not in ("nan", "inf")]
+    assert len(_together(Faulty(wrong), others)) == len(others)
+    assert _together(Faulty(wrong), [*others, next(case for case in OF_VALUES if case.variant == variant)]) == {}
+
+
 def test_what_is_wrong_with_one_leaves_all_to_be_judged_alone() -> None:
     cases = _of("ops/abs/f32", "ops/neg/f32", "ops/exp/f32")
     assert set(_together(Faulty(), cases)) == {case.id for case in cases}

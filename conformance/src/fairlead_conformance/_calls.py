@@ -53,13 +53,14 @@ class Checked:
             graph, subject.capabilities, kind_of(self._device), thorough=_is_drawn_by_lot(graph, subject.seed)
         )
 
-    def check(self, inputs: Sequence[Sequence[Any]]) -> None:
-        """Call with each of these inputs, and with the first ones twice again. Raises `Failed`."""
+    def check(self, inputs: Sequence[Sequence[Any]], repeated: Sequence[int] = (0,)) -> None:
+        """Call with each of these inputs, and with those of the indices ``repeated`` twice again. Raises `Failed`."""
         with self._seeded():
             expected = [self._reference.expected(given) for given in inputs]
         if all(_is_open(each) for right in expected for each in right):
             raise Declined({node.op: "whatever it gives here is right" for node in self._graph.nodes})
-        calls = [_Call(given, self._device) for given in (*inputs, inputs[0], inputs[0])]
+        again = [k for k in repeated for _ in range(2)]
+        calls = [_Call(inputs[k], self._device) for k in (*range(len(inputs)), *again)]
         executable = self._compiled()
         self._run(executable, calls)
         own = self._reference.eager(inputs[0]) if self._device != "cpu" else [e.eager for e in expected[0]]
@@ -72,8 +73,8 @@ class Checked:
         for call, right in zip(calls, expected, strict=False):
             self._values(call, right)
         self._kept(calls)
-        for again in calls[len(inputs) :]:
-            self._repeats(calls[0], again, expected[0])
+        for k, call in zip(again, calls[len(inputs) :], strict=True):
+            self._repeats(calls[k], call, expected[k])
         borrowed = self._witness.borrowed(lambda: self._call(executable, calls[0].inputs))
         self._witness.note(self._seen, borrowed)
 

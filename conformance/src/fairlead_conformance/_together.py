@@ -1,7 +1,8 @@
 """Several cases as one graph, for a backend that compiles even the smallest graph for long.
 
 The graphs of the cases stand side by side in one, which is compiled and called as that of a case is, under every check;
-each output is held to what its own case says is right. What is found wrong is some case's doing, and so is a decline:
+each output is held to what its own case says is right. Cases that ask one graph of other values, such as NaN, are
+further calls of it: it is there once. What is found wrong is some case's doing, and so is a decline:
 these cases are then judged alone. So the only thing that is decided here is that cases pass, in a graph that is not
 theirs alone. That is as good as by itself for the values; what a backend does to a graph of one node is not seen.
 """
@@ -12,6 +13,7 @@ import bisect
 import contextlib
 import itertools
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -42,12 +44,17 @@ def execute_together(cases: Sequence[Case], subject: Subject) -> tuple[Result, .
     with contextlib.suppress(Exception), exact_products(subject.place):
         members = [member for case in cases if (member := _member(case, subject))]
         if len(members) > 1:
-            seen = _Seen([len(member.reference.graph.outputs) for member in members])
-            graph = joined([member.reference.graph for member in members])
-            calls = [list(itertools.chain(*parts)) for parts in zip(*(m.calls for m in members), strict=True)]
-            Checked(graph, Joint([member.reference for member in members]), subject, seen).check(calls)
+            groups = _by_graph(members)
+            references = [group[0].reference for group in groups]
+            own = len(members[0].calls)
+            rounds = own * max(map(len, groups))
+            calls = [[x for g in groups for x in g[k // own % len(g)].calls[k % own]] for k in range(rounds)]
+            seen = _Seen([len(r.graph.outputs) for r in references], own)
+            graph = joined([r.graph for r in references])
+            Checked(graph, Joint(references), subject, seen).check(calls, range(0, rounds, own))
             seconds = (time.perf_counter() - start) / len(members)
-            return tuple(_passed(m, seen, c, seconds) for m, c in zip(members, seen.counts, strict=True) if c)
+            counted = [(m, seen.counts[g, n]) for g, group in enumerate(groups) for n, m in enumerate(group)]
+            return tuple(_passed(m, seen, count, seconds) for m, count in counted if count)
     return ()
 
 
@@ -89,16 +96,31 @@ class _Member:
 
 
 class _Seen(Observation):
-    """Counts by member; ``outputs``: how many each has."""
+    """Counts by graph, and by case of it, each of which has so many ``calls``; ``outputs``: how many each graph has."""
 
-    def __init__(self, outputs: Sequence[int]) -> None:
+    def __init__(self, outputs: Sequence[int], calls: int) -> None:
         super().__init__()
         self._ends = list(itertools.accumulate(outputs))
-        self.counts = [0] * len(outputs)
+        self._of_a_case = calls * self._ends[-1]
+        self._counted = 0
+        self.counts: Counter[tuple[int, int]] = Counter()
 
     def count(self, output: int, elements: int) -> None:
         super().count(output, elements)
-        self.counts[bisect.bisect_right(self._ends, output)] += elements
+        self.counts[bisect.bisect_right(self._ends, output), self._counted // self._of_a_case] += elements
+        self._counted += 1
+
+
+def _by_graph(members: Iterable[_Member]) -> list[list[_Member]]:
+    """The cases of each graph, in the order of the first of each."""
+    groups: list[list[_Member]] = []
+    for member in members:
+        own = next((g for g in groups if g[0].reference.graph == member.reference.graph), None)
+        if own is None:
+            groups.append([member])
+        else:
+            own.append(member)
+    return groups
 
 
 def _member(case: Case, subject: Subject) -> _Member | None:

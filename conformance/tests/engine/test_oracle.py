@@ -362,6 +362,25 @@ def test_what_becomes_of_an_infinity_is_not_left_open() -> None:
     assert failure(Faulty(always, extern_aten=("*",)), b.graph(), inputs) == MISMATCH
 
 
+@pytest.mark.parametrize("given", [math.inf, -math.inf])
+def test_no_number_is_near_an_infinity(given: float) -> None:
+    b = Builder("sum")
+    b.output(b.op("aten.add.Tensor", b.input("f32[2]", "x"), 1.5, alpha=3))
+    inputs = [torch.tensor([given, 1.0])]
+    assert failure(Faulty(eager, extern_aten=("*",)), b.graph(), inputs) == ("", "")
+    for other in (0.0, math.copysign(3e38, given), -given, math.nan):
+        wrong = lambda graph, inputs, other=other: [torch.tensor([other, 5.5])]  # noqa: E731
+        assert failure(Faulty(wrong, extern_aten=("*",)), b.graph(), inputs) == MISMATCH
+
+
+def test_a_complex_number_is_infinite_with_either_part() -> None:
+    b = Builder("sum")
+    b.output(b.op("aten.add.Tensor", b.input("c64[1]", "x"), 1.5, alpha=3))
+    (expected,) = Reference(b.graph()).expected([torch.tensor([complex(math.inf, 0.7)])])
+    problems = {z: compare(torch.tensor([z]), expected).problem for z in (complex(math.inf, 0.71), complex(9, 0.7))}
+    assert [bool(problem) for problem in problems.values()] == [False, True]
+
+
 @pytest.mark.parametrize("dtype", SPACINGS, ids=str)
 def test_a_unit_in_the_last_place_is_what_torch_says_that_it_is(dtype: DType) -> None:
     torch_says = torch.finfo(torch_dtype(dtype))
