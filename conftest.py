@@ -8,5 +8,5 @@ gc.set_threshold(50_000, 50, 100)  # else tests that capture spend much of their
 
 
 def pytest_collection_finish() -> None:
-    """Take modules and tests out of what is searched for garbage: they stay, and a search of all takes a second."""
+    """Take modules and tests out of what is searched for garbage: they stay, and a search of them all is long."""
     gc.freeze()
