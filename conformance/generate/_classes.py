@@ -66,7 +66,7 @@ def variants_of(graph: Graph) -> list[str]:
     classes = {spec.comparison for spec in specs if spec is not None}
     names = {n.op for n in graph.walk()}
     if not _first_is_real(graph):
-        return ["intmin", "intmax"] if classes <= {"exact"} else []
+        return ["intmin", "intmax", "intwide"] if classes <= {"exact"} else []
     found = ["nan", "zeros"]
     if "accumulation" not in classes:
         found += ["inf", "negzero"]

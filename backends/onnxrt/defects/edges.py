@@ -44,6 +44,21 @@ show("MaxPool of 1, NaN, 2", run("MaxPool", row(1.0, NAN, 2.0)[None], kernel_sha
 show("ReduceSum of a million tenths", run("ReduceSum", tenths, keepdims=0), "100000.0")
 show("LogSoftmax of 1, NaN, 2 in f64", run("LogSoftmax", row(1.0, NAN, 2.0, dtype=np.float64)), "nan nan nan")
 show("Sigmoid of -40, -20", run("Sigmoid", single), f"{1 / (1 + np.exp(-single.astype(np.float64)))}")
+words, sevens = row(2**31, 7, dtype=np.int64), row(7, 7, dtype=np.int64)
+show("Max of 2**31, 7 and 7 in i64", run("Max", words, sevens), "2147483648 7")
+show("Sign of 2**31, 7 in i64", run("Sign", words), "1 1")
+around = row(*range(2**31 - 9, 2**31 + 9), dtype=np.int64)
+show("ReduceMax around 2**31 in i64", run("ReduceMax", around, keepdims=0), "2147483656")
+show(
+    "Mod of 2**53 + 1 by 7, as in C",
+    run("Mod", row(2**53 + 1, dtype=np.int64), sevens[:, :1], fmod=1),
+    f"{(2**53 + 1) % 7}",
+)
+show(
+    "ReduceProd of 2**32 + 1 twice",
+    run("ReduceProd", row(2**32 + 1, 2**32 + 1, dtype=np.int64), keepdims=0),
+    f"{2**33 + 1}",
+)
 angles = row(*np.linspace(3.1, 3.18, 9), dtype=np.float64)
 units = np.abs(run("Sin", angles) - np.sin(angles)) / np.spacing(np.abs(np.sin(angles)))
 show("Sin near pi in f64, units off", units.max(), "1 at most")

@@ -48,6 +48,16 @@ def main() -> None:
     integers = op.parameter([3], np.int32)
     reduced = ov.Core().compile_model(ov.Model([op.reduce_max(integers, op.constant([0]))], [integers]), "CPU")
     show("max of 1, 2, 2**31 - 1", reduced([np.array([1, 2, 2**31 - 1], np.int32)])[0], "2147483647")
+    pair = [op.parameter([2], np.int32) for _ in range(2)]
+    given = [np.array([2**31 - 1, 16777217], np.int32), np.array([2**31 - 2, 16777216], np.int32)]
+    for name, made, right in (
+        ("equal", op.equal(*pair), "False False"),
+        ("quotient by 3 of", op.divide(pair[0], op.constant(np.int32(3))), "715827882 5592405"),
+        ("rest by 5 of", op.floor_mod(pair[0], op.constant(np.int32(5))), "2 2"),
+    ):
+        taken = pair if name == "equal" else pair[:1]
+        found = ov.Core().compile_model(ov.Model([made], taken), "CPU")(given[: len(taken)])[0]
+        show(f"{name} 2**31 - 1, 2**24 + 1", found, right)
     wide = op.parameter([2], np.int64)
     shifted = ov.Core().compile_model(ov.Model([op.add(wide, op.constant(1))], [wide]), "CPU")
     show("1 + 2**40, in i64", shifted([np.array([0, 2**40])])[0], "1 1099511627777")

@@ -326,6 +326,33 @@ def test_a_constant_that_the_plugin_would_cut_is_refused() -> None:
         backend.compile(g, backend.options_type(), {1: torch.tensor([0, 2**40])})
 
 
+def test_a_number_of_the_graph_s_own_that_the_plugin_would_cut_is_kept() -> None:
+    full = f"%0 = aten.full.default([2], {2**40}, #dtype<i64>, #layout<strided>, #device<cpu>, false) : i64[2]"
+    g = parse_graph(f"graph @g inference {{\n  {full}\n  out %0 user\n}}")
+    assert backend.compile(g, backend.options_type(), {})([])[0].tolist() == [2**40, 2**40]
+
+
+def test_far_integers_beside_floats_and_narrow_ones_take_all_of_a_graph_another_way() -> None:
+    def program(x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return x + 1, y // 3, torch.fmod(y, 3), z.isnan(), z.isinf()
+
+    inputs = (
+        torch.tensor([2**40, -7]),
+        torch.tensor([-128, 127, -7], dtype=torch.int8),
+        torch.tensor([torch.nan, -torch.inf]),
+    )
+    found = fairlead.compile(program, backend="openvino", max_fallback=0)(*inputs)
+    for one, expected in zip(found, program(*inputs), strict=True):
+        assert torch.equal(one, expected)
+
+
+def test_division_by_a_number_beyond_what_f32_refines_is_declined() -> None:
+    x, out = tensor(0, 3, dtype=DType.i32), tensor(1, 3, dtype=DType.i32)
+    reason = "OpenVINO divides integers in floating point, which does not hold 8388609"
+    assert backend.supports(Node("aten.fmod.Tensor", (x, 2**23 + 1), (out,))).reason == reason
+    assert backend.supports(Node("aten.fmod.Tensor", (x, 2**23), (out,))).accepted
+
+
 def test_f32_is_not_computed_in_less() -> None:
     weight = torch.randn(3, 8)
     x = torch.randn(4, 8)

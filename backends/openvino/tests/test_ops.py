@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from fairlead.ir import DType
 from fairlead_onnx.testing import check, op_cases
 from fairlead_openvino import backend
 
@@ -28,5 +29,7 @@ OPS = sorted({case.op for case in op_cases()})
 
 @pytest.mark.parametrize("op", OPS)
 def test_an_op_agrees_with_eager_or_is_declined_with_a_known_reason(op: str) -> None:
-    cases = [c for c in op_cases() if c.op == op]  # compiled together: one by one takes minutes
-    assert set(check(cases, backend).values()) <= REASONS
+    """Compiled together, as one by one takes minutes; far 64-bit integers take all of a graph another way."""
+    cases = [c for c in op_cases() if c.op == op]
+    for together in ([c for c in cases if c.dtype is DType.i64], [c for c in cases if c.dtype is not DType.i64]):
+        assert set(check(together, backend).values()) <= REASONS

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fairlead.ir import DType, TensorType, Value
 from fairlead_onnx._call import Call, Rule
 from fairlead_onnx._exponentials import root
+from fairlead_onnx._integers import divided, rest
 from fairlead_onnx._logic import is_nan, is_nonzero
 from fairlead_onnx._rules import rule
 from fairlead_onnx._writer import Declined, Ref, Writer
@@ -53,7 +54,12 @@ def negative(c: Call) -> Ref:
 def sign(c: Call) -> Ref:
     if c.dtype is DType.bool:
         return c.tensor(0)
-    return _where_nan(c.writer, c.tensor(0), c.writer.same("Sign", c.tensor(0)), 0.0)
+    w, x = c.writer, c.tensor(0)
+    if not w.has("Sign", x.dtype):
+        zero = w.number(0, x.dtype)
+        above, below = (w.same("Less", *pair, result=DType.bool) for pair in ((zero, x), (x, zero)))
+        return w.same("Sub", w.cast(above, x.dtype), w.cast(below, x.dtype))
+    return _where_nan(w, x, w.same("Sign", x), 0.0)
 
 
 def _where_nan(w: Writer, x: Ref, other: Ref, value: float) -> Ref:
@@ -140,7 +146,7 @@ def div_mode(c: Call) -> Ref:
         if mode == "floor":
             return _floor_divide(c.writer, a, b, step)
         return truncate(c.writer, c.writer.rounded(c.writer.same("Div", a, b), step))
-    return _divide_integers(c, _divisor(c), floor=mode == "floor")
+    return divided(c.writer, c.tensor(0, c.dtype), _divisor(c), floor=mode == "floor")
 
 
 def _rounds_each_step(c: Call) -> bool:
@@ -154,20 +160,19 @@ def _rounds_each_step(c: Call) -> bool:
     )
 
 
-def _divide_integers(c: Call, divisor: int, *, floor: bool) -> Ref:
-    w, a = c.writer, c.tensor(0, c.dtype)
-    if divisor == -1:  # the smallest integer by -1 is a trap of the processor
-        return w.same("Neg", a)
-    b = w.number(divisor, c.dtype)
-    return w.same("Div", w.same("Sub", a, w.same("Mod", a, b)), b) if floor else w.same("Div", a, b)
-
-
 def _divisor(c: Call) -> int:
     """A divisor of integers that is a number: eager raises on a zero, and a runtime stops the process."""
     given = c.args[1]
-    if isinstance(given, (bool, int)) and given != 0:
-        return int(given)
+    if isinstance(given, (bool, int)) and (divisor := _wrapped(int(given), c.dtype)) != 0:
+        return divisor
     raise Declined("integer division by a tensor: eager raises on a zero, an ONNX kernel does not")
+
+
+def _wrapped(number: int, dtype: DType) -> int:
+    """A number as an element of an integer type, as torch takes one that the type does not hold."""
+    bits = 8 * dtype.itemsize
+    low = number % (1 << bits)
+    return low - (1 << bits) if dtype is not DType.u8 and low >> (bits - 1) else low
 
 
 def _floor_divide(w: Writer, a: Ref, b: Ref, step: DType) -> Ref:
@@ -199,7 +204,7 @@ def _sign_differs(w: Writer, mod: Ref, b: Ref) -> Ref:
 def remainder(c: Call) -> Ref:
     w = c.writer
     if not c.dtype.is_floating:
-        return w.same("Mod", c.tensor(0, c.dtype), w.number(_divisor(c), c.dtype))
+        return rest(w, c.tensor(0, c.dtype), _divisor(c), floor=True)
     b = c.exact(1, c.dtype)
     mod = w.same("Mod", c.exact(0, c.dtype), b, fmod=1)
     return w.select(_sign_differs(w, mod, b), w.same("Add", mod, b), mod)
@@ -209,7 +214,7 @@ def remainder(c: Call) -> Ref:
 def fmod(c: Call) -> Ref:
     if c.dtype.is_floating:
         return c.writer.same("Mod", c.exact(0, c.dtype), c.exact(1, c.dtype), fmod=1)
-    return c.writer.same("Mod", c.tensor(0, c.dtype), c.writer.number(_divisor(c), c.dtype), fmod=1)
+    return rest(c.writer, c.tensor(0, c.dtype), _divisor(c), floor=False)
 
 
 @rule("aten.pow.Tensor_Tensor", "aten.pow.Tensor_Scalar", "aten.pow.Scalar")

@@ -160,7 +160,7 @@ def masked_scatter(c: Call) -> Ref:
         mask = w.cast(w.op("Expand", w.cast(mask, DType.i32), w.shape(c.out.shape)), DType.bool)
     held = w.op("Reshape", w.cast(mask, DType.i64), w.ints(-1))
     before = w.same("Sub", w.op("CumSum", held, w.number(0, DType.i64)), held)
-    places = w.same("Min", before, w.number(count - 1, DType.i64))
+    places = w.extremum("Min", before, w.number(count - 1, DType.i64))
     flat = w.op("Reshape", c.tensor(2, c.dtype), w.ints(-1))
     picked = w.reshape(w.op("Gather", flat, places, axis=0), c.out.shape)
     return select(w, mask, picked, c.tensor(0, c.dtype))

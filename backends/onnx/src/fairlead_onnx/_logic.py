@@ -89,7 +89,7 @@ def extremum(c: Call, op: str, a: Ref, b: Ref) -> Ref:
     """The larger or smaller of two; a NaN in either is the result, as torch has it."""
     if a.dtype is DType.bool:
         return c.writer.op("Or" if op == "Max" else "And", a, b)
-    return c.writer.same(op, a, b)
+    return c.writer.extremum(op, a, b)
 
 
 @rule("aten.clamp.Tensor", "aten.clamp.default")

@@ -48,6 +48,22 @@ def v(*values: float) -> Any:
     return make
 
 
+def far(*shape: int) -> Any:
+    """Integers of any size that the type holds, as many of each length in bits."""
+
+    def make(dtype: torch.dtype) -> torch.Tensor:
+        info = torch.iinfo(dtype)
+        bits = torch.randint(info.min, info.max, shape, dtype=torch.int64) >> torch.randint(0, info.bits, shape)
+        return bits.to(dtype)
+
+    return make
+
+
+def below_end(*steps: int) -> Any:
+    """Integers so many steps below the largest of the type."""
+    return lambda dtype: torch.tensor([torch.iinfo(dtype).max - n for n in steps]).to(dtype)
+
+
 def mesh(*values: float, dim: int) -> Any:
     """These values along one of two dimensions, of which the other is 1."""
     line = v(*values)
@@ -155,6 +171,12 @@ def _pointwise() -> list[Row]:
     rows += [row("aten.div.Tensor_mode", _FD, n(4, 5), n(5), mode) for mode in ("trunc", "floor")]
     rows += [row("aten.div.Tensor_mode", _INTS, n(20), k, mode) for mode in ("trunc", "floor") for k in (3,)]
     rows += [row("aten.div.Tensor_mode", "i32 i64", n(20), k, mode) for mode in ("trunc", "floor") for k in (-3, -1)]
+    rows += [row("aten.div.Tensor_mode", _INTS, far(40), 3, mode) for mode in ("trunc", "floor")]
+    rows += [row("aten.div.Tensor_mode", "i32 i64", far(40), -7, mode) for mode in ("trunc", "floor")]
+    rows += [row(f"aten.{op}.Tensor", "i16 i32 i64", far(40), k) for op in ("remainder", "fmod") for k in (5, -3)]
+    rows += [row(f"aten.{op}.Tensor", _INTS, far(40), far(40)) for op in ("add", "sub", "mul")]
+    rows += [row(op, _INTS, far(40)) for op in ("abs", "neg", "sign", "relu")]
+    rows += [row("aten.clamp.Tensor", _INTS, far(40), 1, 5)]
     rows += [row(f"aten.{op}.Tensor", _FD, v(*EDGES), k) for op in ("remainder", "fmod") for k in (3.0, -2.5)]
     rows += [row(f"aten.{op}.Tensor", _INTS, n(20), 3) for op in ("remainder", "fmod")]
     rows += [row(f"aten.{op}.Tensor", "i64", n(20), -3) for op in ("remainder", "fmod")]
@@ -163,6 +185,9 @@ def _pointwise() -> list[Row]:
     rows += [row("aten.pow.Tensor_Tensor", "i32 i64 u8", n(9), k) for k in (1, 2, 3, 5)]
     rows += [row("aten.pow.Tensor_Tensor", _FD, p(2, 3), n(3)), row("aten.pow.Tensor_Tensor", _F, 2.0, n(5))]
     rows += [row(f"aten.{op}.Tensor", _ALL, n(3, 4), n(4)) for op in ["eq", "ne", "lt", "le", "gt", "ge"]]
+    ends = below_end(0, 1, 2, 3, 0), below_end(1, 1, 0, 3, 2)
+    rows += [row(f"aten.{op}.Tensor", _INTS, *ends) for op in ["eq", "ne", "lt", "le", "gt", "ge"]]
+    rows += [row(op, _INTS, *pair) for op in ("maximum", "minimum") for pair in (ends, (far(40), far(40)))]
     rows += [row(f"aten.{op}.Tensor", _F, v(*WILD), v(*reversed(WILD))) for op in ["eq", "ne", "lt", "le", "gt", "ge"]]
     rows += [row(op, _FD, v(*WILD), v(*reversed(WILD))) for op in ("maximum", "minimum")]
     rows += [row(op, _ALL, n(3, 4), n(4)) for op in ("maximum", "minimum")]
@@ -269,6 +294,7 @@ def _reductions() -> list[Row]:
     rows += [row("aten.mean.dim", _FLOATS, x, d, k) for d, k in (((1,), False), ((0, -1), True), (None, False))]
     rows += [row("aten.mean.dim", _F, n(2, 0), (1,), False), row("aten.prod.dim_int", "f32 f64 i64 i32", x, 1, False)]
     rows += [row(op, f"{_NUMBERS} bool", x, (1,), k) for op in ("amax", "amin") for k in (False, True)]
+    rows += [row(op, _INTS, far(5, 9), (1,), False) for op in ("amax", "amin")]
     rows += [
         row(op, _F, fixed(torch.tensor([[1.0, nan, 3.0], [nan, 0.0, 1.0], [1.0, 2.0, -inf]])), (1,), False)
         for op in ("amax", "amin")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 from typing import cast
@@ -163,7 +164,24 @@ def prod(c: Call) -> Ref:
         return filled(c.writer, c.operand(1, c.dtype), c.out.shape)
     given = len(c.args) > 2 and isinstance(c.args[1], int)
     axes = c.axes(1) if given else tuple(range(c.rank(0)))
-    return reduce(c.writer, "ReduceProd", c.tensor(0, c.dtype), axes, keep=given and _keep(c, 2))
+    keep = given and _keep(c, 2)
+    if not c.dtype.is_floating:
+        return _multiplied(c, axes, keep=keep)
+    return reduce(c.writer, "ReduceProd", c.tensor(0, c.dtype), axes, keep=keep)
+
+
+_FEW = 16
+
+
+def _multiplied(c: Call, axes: tuple[int, ...], *, keep: bool) -> Ref:
+    """A product of few integers one by one: runtimes multiply them in floating point, which does not wrap."""
+    w, x, sizes = c.writer, c.tensor(0, c.dtype), [c.type(0).shape[a] for a in axes]
+    for axis, size in zip(axes, sizes, strict=True):
+        if not isinstance(size, int) or size > _FEW:
+            raise Declined(f"{w.target.name} multiplies integers in floating point, and these may be too many")
+        first, *others = (w.op("Gather", x, w.ints(n), axis=axis) for n in range(size))
+        x = functools.reduce(lambda a, b: w.same("Mul", a, b), others, first)
+    return w.op("Squeeze", x, w.ints(*axes)) if axes and not keep else x
 
 
 @rule("aten.any.dims", "aten.any.dim", "aten.any.default")
@@ -210,7 +228,7 @@ def extreme(c: Call, op: str, x: Ref, axes: tuple[int, ...], *, keep: bool) -> R
     if _is_empty(c):
         raise Declined("the extremum of an empty tensor")
     w = c.writer
-    if op in w.target.avoided and axes and not x.dtype.is_floating:
+    if axes and not x.dtype.is_floating and (op in w.target.avoided or not w.has(op, x.dtype)):
         return _ranked_extreme(c, op, axes, keep=keep)
     out = reduce(w, op, x, axes, keep=keep)
     if not x.dtype.is_floating or not axes:

@@ -37,6 +37,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     ``coarse``: ONNX ops whose results are lost where they are very small or very large. ``readable``: element types
     that it takes as inputs only, to convert them at once. ``cuts``: half types to which its conversion drops digits, or
     makes a number of a NaN, where torch rounds: their rounding is written in f32.
+    ``widened``: integer types that it stores in 32 bits within a model: a conversion to them does not wrap there.
     ``complete``: it has no kernel but those of ``kernels``, and conversions. ``unchecked``: it goes on where an index
     is out of range: the model has one more result, which says whether none was. ``wraps``: it goes on where an index is
     below 0, counted from the end: that result says so where torch would refuse it. ``pools``: it has an op that adds up
@@ -65,6 +66,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     coarse: frozenset[str] = frozenset()
     readable: frozenset[DType] = frozenset()
     cuts: frozenset[DType] = frozenset()
+    widened: frozenset[DType] = frozenset()
     saturates: bool = False
     complete: bool = False
     unchecked: bool = False

@@ -225,8 +225,35 @@ class Writer:
         dtype = inputs[0].dtype
         wide = self.kernel_dtype(op, dtype)
         refs = [self.cast(r, wide) for r in inputs]
+        is_compared = result is DType.bool and dtype in _WORDS
+        if is_compared and "Less of integers" in self.target.avoided and not any(map(self._is_small, refs)):
+            return self._compared(op, *refs)
         out = self.op(op, *refs, dtype=result or wide, domain=domain, **attributes)
         return out if result else self.cast(self.with_nan(op, out, *refs), dtype)
+
+    def _compared(self, op: str, a: Ref, b: Ref) -> Ref:
+        """A comparison of integers by what is left of a difference, for runtimes that compare them in f32.
+
+        A difference wraps, and is 0 where two numbers are equal; no other integer becomes 0 in f32.
+        """
+        if op == "Equal":
+            return self.same("Equal", self.same("Sub", a, b), self.number(0, a.dtype), result=DType.bool)
+        if op in ("Greater", "GreaterOrEqual"):
+            a, b = b, a
+        larger = self.same("Max", a, b)
+        if op in ("LessOrEqual", "GreaterOrEqual"):
+            return self._compared("Equal", larger, b)
+        return self.op("Not", self._compared("Equal", larger, a))
+
+    def _is_small(self, ref: Ref) -> bool:
+        """Whether integers are known to be such as f32 holds: with one of them a comparison in f32 is exact."""
+        step = self.producer(ref)
+        if step is None:
+            constant = self._constant(ref)
+            return constant is not None and all(abs(v) < _HELD_BY_F32 for v in constant.values)
+        if step.op == "Range":
+            return all(self._is_small(Ref(name, ref.dtype)) for name in step.inputs)
+        return step.op in ("Expand", "Reshape", "Unsqueeze") and self._is_small(Ref(step.inputs[0], ref.dtype))
 
     def with_nan(self, op: str, out: Ref, *inputs: Ref) -> Ref:
         """The result of an op with a NaN where an input has one, for runtimes that lose it there."""
@@ -248,6 +275,13 @@ class Writer:
         if not x.dtype.is_floating:
             return size
         return self.select(self.same("Equal", x, zero, result=DType.bool), zero, size)  # 0 - 0 may have become -0
+
+    def extremum(self, op: str, a: Ref, b: Ref) -> Ref:
+        """The larger (``Max``) or smaller (``Min``) of two, by a choice where the runtime has it not exactly."""
+        if self.has(op, a.dtype):
+            return self.same(op, a, b)
+        low, high = (a, b) if op == "Max" else (b, a)
+        return self.select(self.same("Less", low, high, result=DType.bool), b, a)
 
     def same_axes(self, op: str, x: Ref, axes: tuple[int, ...], keep: bool) -> Ref:
         """A reduction over ``axes``, widened as in `same`."""
@@ -286,11 +320,18 @@ class Writer:
 
     def kernel_dtype(self, op: str, dtype: DType) -> DType:
         """The element type in which the runtime computes ``op`` exactly for values of ``dtype``."""
+        wide = self._wide(op, dtype)
+        if wide is None:
+            raise Declined(f"{self.target.name} has no {op} for {dtype}")
+        return wide
+
+    def has(self, op: str, dtype: DType) -> bool:
+        """Whether the runtime computes ``op`` exactly for values of ``dtype``, in itself or a wider type."""
+        return self._wide(op, dtype) is not None
+
+    def _wide(self, op: str, dtype: DType) -> DType | None:
         kernels = self.target.kernels.get(op, ARITHMETIC)
-        for wide in (dtype, *_WIDER.get(dtype, ())):
-            if wide in kernels:
-                return wide
-        raise Declined(f"{self.target.name} has no {op} for {dtype}")
+        return next((wide for wide in (dtype, *_WIDER.get(dtype, ())) if wide in kernels), None)
 
     def const(self, values: Sequence[Number], dtype: DType, shape: tuple[int, ...] | None = None) -> Ref:
         """A small constant, 1-D unless ``shape`` says otherwise."""
@@ -321,9 +362,19 @@ class Writer:
         if ref.dtype.is_floating and dtype in (DType.u8, DType.i8):
             # torch goes through a wide integer, so that numbers out of range wrap; OpenVINO keeps some within the range
             ref = self.cast(ref, DType.i64)
+        if dtype in self.target.widened and (ref.dtype.is_floating or ref.dtype in _WORDS):
+            ref = self._within(self.cast(ref, DType.i32), dtype)
         if dtype in self.target.cuts and not self._is_half(ref, dtype):
             ref = self._nearest(self.cast(ref, DType.f32), dtype, may_be_nan=ref.dtype.is_floating)
         return self.op("Cast", ref, dtype=dtype, to=ONNX_DTYPES[dtype])
+
+    def _within(self, ref: Ref, dtype: DType) -> Ref:
+        """An integer of 32 bits wrapped into the range of a shorter one with a sign, in 32 bits.
+
+        The upper bits leave by a product, which wraps; a quotient of so few bits is exact in f32 too.
+        """
+        beyond = self.number(1 << 8 * (DType.i32.itemsize - dtype.itemsize), DType.i32)
+        return self.same("Div", self.same("Mul", ref, beyond), beyond)
 
     def rounded(self, ref: Ref, dtype: DType) -> Ref:
         """A value computed in f32, rounded to the half type ``dtype`` that it stands for."""
@@ -408,6 +459,9 @@ ONNX_DTYPES = {
     DType.bf16: 16,
 }
 """The numbers by which ONNX calls the element types."""
+
+_WORDS = frozenset({DType.i32, DType.i64})
+_HELD_BY_F32 = 2**24
 
 _WIDER: dict[DType, tuple[DType, ...]] = {
     DType.bool: (DType.i32, DType.i64),

@@ -27,6 +27,8 @@ _KERNELS = {
     **dict.fromkeys(("BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot"), _WORDS | _BYTES),
     **dict.fromkeys(("Expand", "Pad"), _NUMBERS | {DType.bool}),
     "Equal": _NUMBERS | {DType.bool},
+    # of i64, their kernels for AVX2 compare halves of 32 bits
+    **dict.fromkeys(("Max", "Min", "Sign", "ReduceMax", "ReduceMin"), _FLOATING | {DType.i32}),
     "Relu": _FLOATING | {DType.i32},
     "Trilu": _FLOATING | {DType.i64, DType.bool},
     "Where": _NUMBERS | {DType.u8},

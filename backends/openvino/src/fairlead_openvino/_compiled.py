@@ -119,13 +119,18 @@ def compile_file(
 def evaluable(model: openvino.Model) -> openvino.Model:
     """A copy, over the same weights, that OpenVINO's reference implementations run.
 
-    They have none of Identity, nor of rows that are looked up and added in one step.
+    They have none of Identity, IsNaN and IsInf, nor of rows that are looked up and added in one step.
     """
     copy = model.clone()
     for node in copy.get_ops():
         match node.get_type_name():
             case "Identity":
                 node.output(0).replace(node.input_value(0))
+            case "IsNaN":
+                node.output(0).replace(opset13.not_equal(node.input_value(0), node.input_value(0)).output(0))
+            case "IsInf":
+                endless = opset13.constant(numpy.inf, node.get_input_element_type(0))
+                node.output(0).replace(opset13.equal(opset13.absolute(node.input_value(0)), endless).output(0))
             case "EmbeddingBagPackedSum":
                 rows = opset13.gather(node.input_value(0), node.input_value(1), numpy.array(0))
                 node.output(0).replace(opset13.reduce_sum(rows, numpy.array([1])).output(0))

@@ -152,6 +152,8 @@ class _Runs:
     def __call__(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
         if self._others is not None and not all(is_within(inputs[place]) for place in self._signature.bounded):
             return self._others()(inputs)
+        if self._signature.largest < 0:  # a number of the graph's own does not fit, whatever the inputs are
+            return self._evaluate(inputs)
         if self._watches and (wide := self._signature.wide(inputs)):
             cut = self._signature.cut(inputs, wide)
             if cut is None:

@@ -49,10 +49,21 @@ TARGET = Target(
     sums_serially=True,
     unchecked=True,
     pools=True,
-    # Of constants, of integers, and of equals (defects/edges.py); GatherND is no reference implementation's. The
-    # products of 27 features with each other, some of them gathered, become those of a recommender, whichever were
-    # asked for. IsNaN is right, and a step of its own, where a comparison is computed with what is around it.
-    avoided=frozenset({"Abs", "ReduceMax", "ReduceMin", "GatherND", "Concat of 27", "TopK of equals", "IsNaN"}),
+    widened=frozenset({DType.i16}),
+    avoided=frozenset(
+        {
+            *(
+                "Abs",
+                "ReduceMax",
+                "ReduceMin",
+                "TopK of equals",
+            ),  # of constants, of integers, of equals: defects/edges.py
+            *("Div of integers", "Less of integers"),  # both are made in f32
+            "GatherND",  # is no reference implementation's
+            "Concat of 27",  # products of so many features become a recommender's, whichever were asked for
+            "IsNaN",  # is right, and a step of its own, where a comparison is computed with what is around it
+        }
+    ),
     coarse=frozenset({"Softplus", "Exp"}),
 )
 """The CPU plugin. It has no f64: it would compute it in f32."""

@@ -6,12 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 
 from fairlead.ir import DType
 from fairlead_openxla._call import Call
-from fairlead_openxla._numbers import Array, cast, jax_dtype, operand, promoted
+from fairlead_openxla._numbers import Array, cast, operand, promoted
 from fairlead_openxla._rules import Rule, rule
 
 __all__: list[str] = []
@@ -20,19 +19,9 @@ __all__: list[str] = []
 def _comparison(function: Callable[[Array, Array], Array]) -> Rule:
     def write(c: Call, x: Array, y: Array) -> Array:
         dtype = promoted(c.node.args[:2])
-        if dtype.is_integer and any(_is_beyond(a, dtype) for a in (x, y)):
-            dtype = DType.i64
         return function(operand(x, dtype), operand(y, dtype))
 
     return write
-
-
-def _is_beyond(x: Any, dtype: DType) -> bool:
-    """Whether a Python integer is beyond an element type: it is larger than all of it, or smaller."""
-    if hasattr(x, "dtype"):
-        return False
-    limits = np.iinfo(jax_dtype(dtype))
-    return not limits.min <= x <= limits.max
 
 
 for _name, _compare in (

@@ -50,7 +50,8 @@ def abs_(c: Call, x: Array) -> Array:
     if x.dtype.value[0] in "ub" and x.dtype is not DType.bf16:
         return x
     if x.dtype.is_integer:
-        return c.map(lambda v: t.select(v < t.const(0, x.dtype), t.const(0, x.dtype) - v, v), x)
+        zero = t.const(0, x.dtype)
+        return c.map(lambda v: t.select(v < zero, t.subtracted(zero, v, x.dtype), v), x)
     return c.map(t.abs_, wide(x))
 
 
@@ -59,7 +60,7 @@ def neg(c: Call, x: Array) -> Array:
     """The sign turned around, of zero too."""
     x = operand(x, c.dtype)
     by = t.const(-1, x.dtype)
-    return c.map(lambda v: v * by if x.dtype.is_floating else t.const(0, x.dtype) - v, x)
+    return c.map(lambda v: t.multiplied(v, by, x.dtype), x)
 
 
 @rule("sign")
@@ -95,7 +96,7 @@ def _two(function: Callable[[Expr, Expr, DType], Expr], cost: int = 1) -> Rule:
 
 
 def _scaled(c: Call, y: Array, alpha: Any) -> Array:
-    return y if alpha == 1 else c.map(lambda a, b: a * b, y, operand(alpha, c.dtype))
+    return y if alpha == 1 else c.map(lambda a, b: t.multiplied(a, b, y.dtype), y, operand(alpha, c.dtype))
 
 
 @rule("add.Tensor")
@@ -103,19 +104,19 @@ def add(c: Call, x: Array, y: Array, alpha: Any = 1) -> Array:
     x, y = operand(x, c.dtype), operand(y, c.dtype)
     if x.dtype is DType.bool:
         return c.map(t.any_of if alpha else lambda a, _: a, x, y)
-    return c.map(lambda a, b: a + b, x, _scaled(c, y, alpha))
+    return c.map(lambda a, b: t.added(a, b, x.dtype), x, _scaled(c, y, alpha))
 
 
 @rule("sub.Tensor")
 def sub(c: Call, x: Array, y: Array, alpha: Any = 1) -> Array:
     x, y = operand(x, c.dtype), operand(y, c.dtype)
-    return c.map(lambda a, b: a - b, x, _scaled(c, y, alpha))
+    return c.map(lambda a, b: t.subtracted(a, b, x.dtype), x, _scaled(c, y, alpha))
 
 
 @rule("mul.Tensor")
 def mul(c: Call, x: Array, y: Array) -> Array:
     x, y = operand(x, c.dtype), operand(y, c.dtype)
-    return c.map(t.all_of if x.dtype is DType.bool else lambda a, b: a * b, x, y)
+    return c.map(t.all_of if x.dtype is DType.bool else lambda a, b: t.multiplied(a, b, x.dtype), x, y)
 
 
 @rule("div.Tensor")
@@ -161,7 +162,7 @@ def _divided(x: Expr, y: Expr, dtype: DType, *, floor: bool, rest: bool = False)
         left = t.select(differs, left + safe, left)
     if rest:
         return t.select(stops, zero, left)
-    return t.select(stops, zero - x, quotient)
+    return t.select(stops, t.subtracted(zero, x, dtype), quotient)
 
 
 def _floor_divided(k: Kernel, x: Expr, y: Expr, dtype: DType) -> Expr:

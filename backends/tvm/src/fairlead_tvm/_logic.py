@@ -12,7 +12,6 @@ from fairlead_tvm._arrays import Array
 from fairlead_tvm._call import Call
 from fairlead_tvm._functions import is_negative_zero
 from fairlead_tvm._numbers import cast, operand, promoted, wide
-from fairlead_tvm._reduce import highest, lowest
 from fairlead_tvm._rules import Rule, rule
 from fairlead_tvm._tvm import Expr
 
@@ -27,18 +26,11 @@ _COMPARISONS: dict[str, Callable[[Expr, Expr], Expr]] = {
 def _comparison(function: Callable[[Expr, Expr], Expr]) -> Rule:
     def write(c: Call, x: Array, y: Array) -> Array:
         dtype = promoted(c.node.args[:2])
-        if dtype.is_integer and any(_is_beyond(a, dtype) for a in (x, y)):
-            dtype = DType.i64
         if dtype is DType.bool:
             dtype = DType.u8
         return c.map(function, operand(x, dtype), operand(y, dtype), dtype=DType.bool)
 
     return write
-
-
-def _is_beyond(x: Any, dtype: DType) -> bool:
-    """Whether a Python integer is beyond an element type: it is larger than all of it, or smaller."""
-    return isinstance(x, int) and not lowest(dtype) <= x <= highest(dtype)
 
 
 for _name, _function in _COMPARISONS.items():

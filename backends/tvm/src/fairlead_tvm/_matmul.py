@@ -74,7 +74,7 @@ def mm(c: Call, x: Array, y: Array) -> Array:
 @rule("mv", "dot", unless=_of_halves)
 def mv(c: Call, x: Array, y: Array) -> Array:
     wide = DType.f64 if c.dtype is DType.f32 else c.dtype
-    parts = c.map(lambda a, b: a * b, cast(cast(x, c.dtype), wide), cast(cast(y, c.dtype), wide))
+    parts = c.map(lambda a, b: t.multiplied(a, b, wide), cast(cast(x, c.dtype), wide), cast(cast(y, c.dtype), wide))
     last = parts.ndim - 1
     return squeezed(c.program, reduced(c.program, parts, (last,), "sum"), (last,))
 
@@ -85,12 +85,12 @@ def addmm(c: Call, x: Array, a: Array, b: Array, beta: Any = 1, alpha: Any = 1) 
     """``beta * x + alpha * (a @ b)``; a NaN in ``x`` does not count where beta is zero."""
     out = _times(c, a, b)
     if alpha != 1:
-        out = c.map(lambda p, n: p * n, out, operand(alpha, c.dtype))
+        out = c.map(lambda p, n: t.multiplied(p, n, out.dtype), out, operand(alpha, c.dtype))
     if beta == 0:
         return out
     x = operand(x, c.dtype)
-    scaled = x if beta == 1 else c.map(lambda v, n: v * n, x, operand(beta, c.dtype))
-    return c.map(lambda p, v: p + v, out, scaled)
+    scaled = x if beta == 1 else c.map(lambda v, n: t.multiplied(v, n, x.dtype), x, operand(beta, c.dtype))
+    return c.map(lambda p, v: t.added(p, v, out.dtype), out, scaled)
 
 
 @rule("linear", unless=_of_halves, places=_panels(1, transposed=True))

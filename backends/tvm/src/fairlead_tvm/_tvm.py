@@ -28,12 +28,12 @@ with excepthook_kept():
     from tvm.tirx.stmt import ForKind
 
 __all__ = [
-    "Buffer", "Expr", "Loop", "Module", "PARALLEL", "SERIAL", "Stmt", "UNROLLED", "VECTOR", "abs_", "all_of", "alloc",
-    "any_of", "as_bits", "bind", "buffer", "call", "cast", "compiled", "const", "differ", "eq", "extern", "flat_view",
-    "guarded",
-    "index", "invert", "is_constant", "kernel", "loaded", "loop", "maximum", "minimum", "narrowed", "ne", "negate",
-    "processor", "rounded_to_bf16", "runner", "same", "select", "sequence", "size_var", "sizes", "store", "stored",
-    "truncated", "type_name", "variable", "vector_bytes", "widened",
+    "Buffer", "Expr", "Loop", "Module", "PARALLEL", "SERIAL", "Stmt", "UNROLLED", "VECTOR", "abs_", "added", "all_of",
+    "alloc", "any_of", "as_bits", "bind", "buffer", "call", "cast", "compiled", "const", "differ", "eq", "extern",
+    "flat_view", "guarded", "index", "invert", "is_constant", "kernel", "loaded", "loop", "maximum", "minimum",
+    "multiplied", "narrowed", "ne", "negate", "processor", "rounded_to_bf16", "runner", "same", "select", "sequence",
+    "size_var", "sizes", "store", "stored", "subtracted", "truncated", "type_name", "variable", "vector_bytes",
+    "widened",
 ]  # fmt: skip
 
 Expr: TypeAlias = Any
@@ -114,6 +114,60 @@ def as_bits(x: Expr, dtype: DType) -> Expr:
 def select(condition: Expr, yes: Expr, no: Expr) -> Expr:
     """One of two values, both of which are computed."""
     return tirx.Select(condition, yes, no)
+
+
+def added(x: Expr, y: Expr, dtype: DType) -> Expr:
+    """A sum that wraps.
+
+    TVM, and LLVM behind it, take for granted that no sum, difference or product of integers of 32 bits or more leaves
+    their range, signed or not. So those of 32 bits are made in 64, and those of 64 of halves, which do not.
+    """
+    if dtype is DType.i64:
+        return _signed(*_sum_of_halves(_halves(x), _halves(y), _wide(0)))
+    return cast(cast(x, DType.i64) + cast(y, DType.i64), dtype) if dtype is DType.i32 else x + y
+
+
+def subtracted(x: Expr, y: Expr, dtype: DType) -> Expr:
+    """A difference that wraps, as `added`."""
+    if dtype is DType.i64:
+        return _signed(*_sum_of_halves(_halves(x), _halves(~y), _wide(1)))
+    return cast(cast(x, DType.i64) - cast(y, DType.i64), dtype) if dtype is DType.i32 else x - y
+
+
+def multiplied(x: Expr, y: Expr, dtype: DType) -> Expr:
+    """A product that wraps, as `added`."""
+    if dtype is DType.i64:
+        (low, high), (other, upper) = _halves(x), _halves(y)
+        product = low * other
+        return _signed(_low(product), (product >> _wide(32)) + _low(high * other) + _low(low * upper))
+    return cast(cast(x, DType.i64) * cast(y, DType.i64), dtype) if dtype is DType.i32 else x * y
+
+
+_HALF = (1 << 32) - 1
+
+
+def _wide(value: int) -> Expr:
+    return tirx.const(value, "uint64")
+
+
+def _low(x: Expr) -> Expr:
+    return x & _wide(_HALF)
+
+
+def _halves(x: Expr) -> tuple[Expr, Expr]:
+    """The lower and the upper half of an integer of 64 bits, without a sign."""
+    bits = tirx.Cast("uint64", x)
+    return _low(bits), bits >> _wide(32)
+
+
+def _sum_of_halves(x: tuple[Expr, Expr], y: tuple[Expr, Expr], carry: Expr) -> tuple[Expr, Expr]:
+    low = x[0] + y[0] + carry
+    return _low(low), x[1] + y[1] + (low >> _wide(32))
+
+
+def _signed(low: Expr, high: Expr) -> Expr:
+    """The integer of its halves, of which the upper may have more bits than stay."""
+    return tirx.Cast("int64", (high << _wide(32)) | low)
 
 
 def eq(x: Expr, y: Expr) -> Expr:

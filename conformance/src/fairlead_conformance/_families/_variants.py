@@ -98,6 +98,11 @@ def _mapped(function: Callable[[torch.Tensor], torch.Tensor]) -> Change:
     return change
 
 
+def _power(bits: Callable[[int], int], more: int = 0) -> Callable[[torch.dtype], int]:
+    """A power of two, by how many bits the type has, and what is added to it."""
+    return lambda dtype: (1 << bits(torch.iinfo(dtype).bits)) + more
+
+
 def _tiny(dtype: torch.dtype) -> float:
     return torch.finfo(dtype).smallest_normal
 
@@ -113,6 +118,14 @@ EDGES: dict[str, Change] = {
     "large": _mapped(lambda x: x * torch.finfo(x.dtype).max ** 0.75),
     "intmin": _planted_integers(lambda d: torch.iinfo(d).min, lambda d: torch.iinfo(d).min + 1),
     "intmax": _planted_integers(lambda d: torch.iinfo(d).max, lambda d: torch.iinfo(d).max - 1),
+    "intwide": _planted_integers(
+        _power(lambda bits: bits // 2 - 1),
+        _power(lambda bits: bits // 2, -1),
+        _power(lambda bits: min(24, bits - 2)),
+        _power(lambda bits: min(24, bits - 2), 1),
+        _power(lambda bits: bits - 2, 1),
+        _power(lambda bits: bits - 2, 2),
+    ),
 }
 """Values that are easily got wrong, where an op says what becomes of them."""
 

@@ -8,6 +8,13 @@ from fairlead_conformance._families._directed._row import Row, b1, i8, i16, i32,
 __all__ = ["ROWS"]
 
 _BIG = i64(9007199254740993, -9007199254740993, 9223372036854775807, -9223372036854775808)
+_WORDS = i64(2147483648, 4294967295, -2147483649, 4294967296, 7)
+"""Numbers whose lower halves, as 32 bits, are in another order, or have another sign."""
+_ENDS = i64(-9223372036854775808, -9223372036854775807, 9223372036854775807, -7)
+_NEAR, _NEARER = i32(2147483647, -2147483648, 16777217, 16777217), i32(2147483646, -2147483647, 16777216, 16777217)
+"""Pairs that one float of 32 bits stands for."""
+_SMALL, _LARGE = i32(-2147483648, 2147483647, -1073741825), i32(-1, 1, -1073741825)
+"""Pairs whose sums are beyond the end, and wrap."""
 _A, _B = i32(7, -7, 7, -7, 0, 6), i32(2, 2, -2, -2, 5, 3)
 
 ROWS: tuple[Row, ...] = (
@@ -17,6 +24,17 @@ ROWS: tuple[Row, ...] = (
     row("truncating-division", "aten.div.Tensor_mode", _A, _B, rounding_mode="trunc"),
     row("truncating-division", "aten.div.Tensor_mode", i8(-128, 127), i8(3, -2), rounding_mode="trunc"),
     row("division-beyond-f64", "aten.div.Tensor_mode", _BIG, i64(3, 3, 7, 7), rounding_mode="floor"),
+    row("division-by-a-number", "aten.div.Tensor_mode", i8(-128, -127, 127, -7), 3, rounding_mode="floor"),
+    row("division-by-a-number", "aten.div.Tensor_mode", i16(-32768, 32767, -7), -3, rounding_mode="floor"),
+    row("division-by-a-number", "aten.div.Tensor_mode", _NEAR, 3, rounding_mode="floor"),
+    row("division-by-a-number", "aten.div.Tensor_mode", _NEAR, -3, rounding_mode="trunc"),
+    row("division-by-a-number", "aten.div.Tensor_mode", _ENDS, 3, rounding_mode="floor"),
+    row("division-by-a-number", "aten.div.Tensor_mode", _ENDS, -3, rounding_mode="trunc"),
+    row("remainder-of-a-number", "aten.remainder.Tensor", _NEAR, 5),
+    row("remainder-of-a-number", "aten.remainder.Tensor", _ENDS, -5),
+    row("fmod-of-a-number", "aten.fmod.Tensor", _NEAR, -5),
+    row("fmod-of-a-number", "aten.fmod.Tensor", _ENDS, 5),
+    row("fmod-of-a-number", "aten.fmod.Tensor", i8(-128, 127, -7), 5),
     row("remainder-signs", "aten.remainder.Tensor", _A, _B),
     row("remainder-signs", "aten.remainder.Tensor", i8(-128, 127, -7), i8(3, -2, 5)),
     row("fmod-signs", "aten.fmod.Tensor", _A, _B),
@@ -41,6 +59,29 @@ ROWS: tuple[Row, ...] = (
     row("beyond-f32", "aten.add.Tensor", i32(16777217, -16777219), i32(2, 0)),
     row("beyond-f32", "aten.sum.dim_IntList", i32(16777217, 2, 2), [0]),
     row("beyond-f32", "aten.relu.default", i64(16777217, -5)),
+    row("near-ties", "aten.eq.Tensor", _NEAR, _NEARER),
+    row("near-ties", "aten.ne.Tensor", _NEAR, _NEARER),
+    row("near-ties", "aten.lt.Tensor", _NEARER, _NEAR),
+    row("near-ties", "aten.le.Tensor", _NEAR, _NEARER),
+    row("near-ties", "aten.gt.Tensor", _NEAR, _NEARER),
+    row("near-ties", "aten.ge.Tensor", _NEARER, _NEAR),
+    row("near-ties", "aten.eq.Tensor", _NEAR, 2147483646),
+    row("near-ties", "aten.lt.Tensor", i64(9007199254740992, 2147483647), i64(9007199254740993, 2147483648)),
+    row("near-ties", "aten.maximum.default", _NEAR, _NEARER),
+    row("near-ties", "aten.amin.default", _NEAR, [0]),
+    row("near-ties", "aten.argmax.default", _NEARER, 0),
+    row("near-ties", "aten.sort.default", _NEARER, 0, True),
+    row("beyond-31-bits", "aten.maximum.default", _WORDS, i64(7, 7, -7, 4294967295, 4294967296)),
+    row("beyond-31-bits", "aten.minimum.default", _WORDS, i64(7, 7, -7, 4294967295, 4294967296)),
+    row("beyond-31-bits", "aten.clamp.default", _WORDS, -5, 5),
+    row("beyond-31-bits", "aten.sign.default", _WORDS),
+    row("beyond-31-bits", "aten.abs.default", _WORDS),
+    row("beyond-31-bits", "aten.amax.default", _WORDS, [0]),
+    row("beyond-31-bits", "aten.max.dim", _WORDS, 0),
+    row("beyond-31-bits", "aten.min.default", _WORDS),
+    row("beyond-31-bits", "aten.prod.dim_int", i64(4294967297, 4294967297, 3), 0),
+    row("beyond-31-bits", "aten.remainder.Tensor", _WORDS, 7),
+    row("bytes-have-no-sign", "aten.gt.Tensor", u8(200, 3, 254), -3),
     row("bytes-have-no-sign", "aten.maximum.default", u8(200, 3, 128), u8(3, 200, 127)),
     row("bytes-have-no-sign", "aten.lt.Tensor", u8(200, 3, 128), u8(3, 200, 127)),
     row("bytes-have-no-sign", "aten.amax.default", u8(3, 200, 127), [0]),
@@ -72,5 +113,39 @@ ROWS: tuple[Row, ...] = (
         "wraps-in-between",
         lambda b, x: b.op("aten.sub.Tensor", b.op("aten.add.Tensor", x, 100), 100),
         i8(100, -100),
+    ),
+    row_of("wraps-in-between", lambda b, x: b.op("aten.sub.Tensor", b.op("aten.add.Tensor", x, 30000), 1), i16(30000)),
+    row_of(
+        "wraps-then-is-halved",
+        lambda b, x, y: b.op("aten.div.Tensor_mode", b.op("aten.add.Tensor", x, y), 2, rounding_mode="floor"),
+        i16(32767, -32768),
+        i16(1, -1),
+    ),
+    row_of(
+        "wraps-then-is-halved",
+        lambda b, x: b.op("aten.div.Tensor_mode", b.op("aten.mul.Tensor", x, 2), 2, rounding_mode="floor"),
+        _SMALL,
+    ),
+    row_of(
+        "wraps-then-is-compared",
+        lambda b, x, y: b.op("aten.gt.Tensor", b.op("aten.add.Tensor", x, y), x),
+        _SMALL,
+        _LARGE,
+    ),
+    row_of(
+        "wraps-then-is-compared",
+        lambda b, x, y: b.op("aten.lt.Tensor", b.op("aten.sub.Tensor", x, y), 0),
+        _ENDS,
+        i64(1, 1, -1, 1),
+    ),
+    row_of(
+        "wraps-then-is-summed",
+        lambda b, x: b.op("aten.sum.dim_IntList", b.op("aten.mul.Tensor", x, x), [0]),
+        i32(65536, 46341),
+    ),
+    row_of(
+        "smallest-has-no-opposite",
+        lambda b, x: b.op("aten.clamp.default", b.op("aten.abs.default", x), 1),
+        i32(-2147483648, -5, 0),
     ),
 )
