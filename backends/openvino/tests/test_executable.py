@@ -346,6 +346,22 @@ def test_far_integers_beside_floats_and_narrow_ones_take_all_of_a_graph_another_
         assert torch.equal(one, expected)
 
 
+def test_a_float_of_the_call_beyond_f32_is_infinite() -> None:
+    scaled = fairlead.compile(lambda x, s: x * s, backend="openvino", max_fallback=0)
+    x = torch.tensor([1.5, -2.0, 0.25])
+    for s in (0.5, 0.25, 1e39, -float("inf")):
+        assert torch.equal(scaled(x, s), x * s)
+
+
+def test_integers_of_f64_are_declined() -> None:
+    g = parse_graph(
+        'graph @g inference {\n  in %0 user "x" : f64[3]\n'
+        "  %1 = aten._to_copy.default(%0, #dtype<i32>, none, none, none, false, none) : i32[3]\n  out %1 user\n}"
+    )
+    (node,) = g.nodes
+    assert backend.supports(node).reason == "OpenVINO does not compute in f64"
+
+
 def test_division_by_a_number_beyond_what_f32_refines_is_declined() -> None:
     x, out = tensor(0, 3, dtype=DType.i32), tensor(1, 3, dtype=DType.i32)
     reason = "OpenVINO divides integers in floating point, which does not hold 8388609"

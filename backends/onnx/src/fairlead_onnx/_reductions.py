@@ -130,20 +130,11 @@ def _summed_in_f64(c: Call, x: Ref, axes: tuple[int, ...], *, keep: bool) -> Ref
         return w.cast(reduce(w, "ReduceSum", w.cast(part, DType.f64), axes, keep=keep), DType.i64)
 
     if dtype is not DType.i64:
-        return _wrapped(w, added(x), c.dtype)
+        return w.wrapped(added(x), c.dtype)
     base = w.number(2**32, DType.i64)
     low = w.same("Mod", x, base)
     high = w.same("Div", w.same("Sub", x, low), base)
     return w.cast(w.same("Add", w.same("Mul", added(high), base), added(low)), c.dtype)
-
-
-def _wrapped(w: Writer, x: Ref, dtype: DType) -> Ref:
-    """A 64-bit integer in the bits of a shorter one, by arithmetic: of two conversions one is made, which saturates."""
-    if dtype is DType.i64:
-        return x
-    base = w.number(1 << 8 * dtype.itemsize, DType.i64)
-    low = w.number(0 if dtype is DType.u8 else 1 << 8 * dtype.itemsize - 1, DType.i64)
-    return w.cast(w.same("Sub", w.same("Mod", w.same("Add", x, low), base), low), dtype)
 
 
 @rule("aten.mean.dim", "aten.mean.default")

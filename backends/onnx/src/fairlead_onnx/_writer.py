@@ -362,11 +362,22 @@ class Writer:
         if ref.dtype.is_floating and dtype in (DType.u8, DType.i8):
             # torch goes through a wide integer, so that numbers out of range wrap; OpenVINO keeps some within the range
             ref = self.cast(ref, DType.i64)
+            if dtype is DType.u8 and "Div of integers" not in self.target.avoided and self.has("Mod", DType.i64):
+                return self.wrapped(ref, dtype)
         if dtype in self.target.widened and (ref.dtype.is_floating or ref.dtype in _WORDS):
             ref = self._within(self.cast(ref, DType.i32), dtype)
         if dtype in self.target.cuts and not self._is_half(ref, dtype):
             ref = self._nearest(self.cast(ref, DType.f32), dtype, may_be_nan=ref.dtype.is_floating)
         return self.op("Cast", ref, dtype=dtype, to=ONNX_DTYPES[dtype])
+
+    def wrapped(self, ref: Ref, dtype: DType) -> Ref:
+        """A 64-bit integer in the bits of a shorter one, by arithmetic: of two conversions runtimes make one."""
+        if dtype is DType.i64:
+            return ref
+        base = self.number(1 << 8 * dtype.itemsize, DType.i64)
+        low = self.number(0 if dtype is DType.u8 else 1 << 8 * dtype.itemsize - 1, DType.i64)
+        wrapped = self.same("Sub", self.same("Mod", self.same("Add", ref, low), base), low)
+        return self.op("Cast", wrapped, dtype=dtype, to=ONNX_DTYPES[dtype])
 
     def _within(self, ref: Ref, dtype: DType) -> Ref:
         """An integer of 32 bits wrapped into the range of a shorter one with a sign, in 32 bits.
@@ -500,8 +511,9 @@ def _nearest(w: Writer, x: Ref, *, may_be_nan: bool) -> Ref:
     m = w.same("Mul", unit, number(1.5 * 2**16))
     near = w.same("Mul", w.same("Sub", w.same("Add", w.same("Mul", x, scale), m), m), back)
     finite = w.same("LessOrEqual", size, number((2 - 2.0**-23) * 2.0**127), result=DType.bool)
+    is_nonzero = w.same("Less", number(0.0), size, result=DType.bool)  # zero keeps its sign
     rest = w.select(w.op("IsNaN", x, dtype=DType.bool), number(math.nan), x) if may_be_nan else x
-    return w.select(finite, near, rest)
+    return w.select(w.op("And", finite, is_nonzero), near, rest)
 
 
 def _bits(value: Number) -> object:

@@ -78,6 +78,7 @@ def compile_file(
     With ``any_numbers`` no input has to be bounded.
     """
     model = _core().read_model(file.model, b"")
+    _narrow_doubles(model)
     parameters = {p.get_friendly_name(): p for p in model.get_parameters()}
     weights: list[object] = []
     fits = largest_that_fits(graph)
@@ -86,6 +87,8 @@ def compile_file(
         if parameter is None:
             continue
         held = tensor.detach().contiguous()
+        if held.dtype is torch.float64:
+            held = held.float()
         if held.dtype is torch.int64 and largest(held) > fits:
             raise OverflowError(f"OpenVINO computes 64-bit integers in 32 bits, and a constant has one beyond {fits}")
         constant = Constant(ov_tensor(held), shared_memory=True)
@@ -135,6 +138,15 @@ def evaluable(model: openvino.Model) -> openvino.Model:
                 rows = opset13.gather(node.input_value(0), node.input_value(1), numpy.array(0))
                 node.output(0).replace(opset13.reduce_sum(rows, numpy.array([1])).output(0))
     return copy
+
+
+def _narrow_doubles(model: openvino.Model) -> None:
+    """Have inputs of f64, which are only read to be made f32, as that: OpenVINO's conversion keeps them finite."""
+    doubles = [p for p in model.get_parameters() if p.get_element_type() == openvino.Type.f64]
+    for parameter in doubles:
+        parameter.set_element_type(openvino.Type.f32)
+    if doubles:
+        model.validate_nodes_and_infer_types()
 
 
 def _divide_exactly(model: openvino.Model) -> None:

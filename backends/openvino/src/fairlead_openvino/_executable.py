@@ -14,7 +14,7 @@ import torch
 from openvino._pyopenvino import InferRequest
 
 from fairlead.interpret import torch_dtype
-from fairlead.ir import Graph, ScalarType, Type
+from fairlead.ir import DType, Graph, ScalarType, Type
 from fairlead.ir.dims import evaluator
 from fairlead.passes import row_major_inputs
 from fairlead_onnx import ModelFile, RealForm
@@ -257,6 +257,8 @@ class _Request:
             if buffer is not None:
                 buffer.fill_(given)
                 continue
+            if given.dtype is not port.dtype:
+                given = given.to(port.dtype)
             given = given.contiguous()
             held.append(given)
             address = given.data_ptr()
@@ -300,7 +302,7 @@ def _signature(graph: Graph, compiled: Compiled, baked: frozenset[int]) -> _Sign
 def _port(place: int, port: int, type_: Type) -> _Port:
     if isinstance(type_, ScalarType):
         return _Port(place, port, torch.int64, (), (), True)
-    dtype = torch_dtype(type_.dtype)
+    dtype = torch.float32 if type_.dtype is DType.f64 else torch_dtype(type_.dtype)
     static = tuple(d for d in type_.shape if isinstance(d, int))
     if len(static) == type_.rank:
         return _Port(place, port, dtype, static, (), False)

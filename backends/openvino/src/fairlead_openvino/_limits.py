@@ -38,7 +38,15 @@ _COUNTING = frozenset({"aten.sum.dim_IntList", "aten.sum.default", "aten.cumsum.
 
 def refusal(node: Node) -> str | None:
     """Why OpenVINO would compute this node wrongly, or None."""
-    return _wide_integers(node) or _ragged_gather(node) or _wide_state(node)
+    return _of_doubles(node) or _wide_integers(node) or _ragged_gather(node) or _wide_state(node)
+
+
+def _of_doubles(node: Node) -> str | None:
+    """Numbers of f64 come as f32, which is not enough where they are made integers or truth values of."""
+    if node.op not in _CONVERTING or _dtype(node.args[0]) is not DType.f64:
+        return None
+    is_rounded = all(r is None or r.tensor.dtype.is_floating for r in node.results)
+    return None if is_rounded else "OpenVINO does not compute in f64"
 
 
 def _wide_integers(node: Node) -> str | None:
