@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import pytest
 import torch
+from torch.autograd import forward_ad
 
 import fairlead
 from fairlead.errors import ArgumentError, NotCompiledError
@@ -346,6 +347,21 @@ def test_hooks_run(weights: Any) -> None:
         model.register_forward_hook(lambda module, args, result: result + 1)
         with pytest.raises(NotCompiledError):
             compiled(torch.randn(2, 8))
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # of torch's own, in make_dual
+@pytest.mark.parametrize("miss", ["error", "eager"])
+def test_no_tangent_of_forward_mode_is_lost(miss: Any) -> None:
+    model = Mlp().eval()
+    compiled = warm(model, "onnxrt", 2)
+    with torch.no_grad(), forward_ad.dual_level(), fairlead.freeze(compiled, miss=miss) as frozen:
+        dual = forward_ad.make_dual(torch.randn(2, 8), torch.randn(2, 8))
+        if miss == "error":
+            with pytest.raises(NotCompiledError, match="has no derivatives of forward mode"):
+                compiled(dual)
+        else:
+            torch.testing.assert_close(*(forward_ad.unpack_dual(f(dual)).tangent for f in (compiled, model)))
+    assert frozen.misses == 1
 
 
 @some

@@ -9,6 +9,7 @@ import threading
 import pytest
 import torch
 import transformers
+from torch.autograd import forward_ad
 
 import fairlead
 from fairlead._program import Program
@@ -222,6 +223,24 @@ def test_a_transform_of_a_program_runs_in_eager_mode_and_says_so(
     (decline,) = compiled.fairlead.placement.declines
     assert (decline.op, decline.backend) == ("torch.func.grad", "eager")
     with torch.no_grad():  # torch by itself would never compile it again
+        torch.testing.assert_close(compiled(x), program(x))
+    assert compiled.fairlead.placement.graphs[-1].native > 0
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # of torch's own, in make_dual
+@pytest.mark.parametrize("grad", [False, True])
+def test_forward_mode_through_a_program_runs_in_eager_mode_and_says_so(
+    grad: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    program = Mlp().eval()
+    compiled = fairlead.compile(program, backend="onnxrt")
+    x, direction = torch.randn(3, 8), torch.randn(3, 8)
+    with caplog.at_level(logging.WARNING, "fairlead"), torch.set_grad_enabled(grad), forward_ad.dual_level():
+        found, expected = (forward_ad.unpack_dual(f(forward_ad.make_dual(x, direction))) for f in (compiled, program))
+    torch.testing.assert_close(found.primal, expected.primal)
+    torch.testing.assert_close(found.tangent, expected.tangent)
+    assert caplog.text.count("runs in eager mode within torch.autograd.forward_ad") == 1
+    with torch.no_grad():
         torch.testing.assert_close(compiled(x), program(x))
     assert compiled.fairlead.placement.graphs[-1].native > 0
 

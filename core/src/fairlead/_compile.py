@@ -246,7 +246,7 @@ class Session:
         self._records.append(record)
 
     def ran_within(self, transform: str) -> None:
-        """Take note, once, of calls within a transform of ``torch.func``, which eager runs; raises over budget."""
+        """Take note, once, of calls within a transform, as of ``torch.func``, which eager runs; raises over budget."""
         if transform in self._transforms:
             return
         reason = "torch compiles nothing within a transform; compile the transform instead"

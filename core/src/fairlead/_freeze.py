@@ -147,6 +147,8 @@ class _Held:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if torch.compiler.is_compiling():
             return self._route.torch(*args, **kwargs)
+        if _dynamo.in_forward_mode():
+            return self._differentiated(args, kwargs)
         key = self._key(args, kwargs)
         if key is None:
             return self._guarded(args, kwargs)[0]
@@ -204,6 +206,19 @@ class _Held:
                     raise
                 self._note(error)
                 return self._function(*args, **kwargs), ()
+
+    def _differentiated(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Within ``forward_ad.dual_level``: what is compiled knows of no tangents."""
+        error = NotCompiledError(
+            "a frozen program has no derivatives of forward mode",
+            where=f"frozen on {self._backend.session.request.backend!r}, called within forward_ad.dual_level",
+            next='compile a function that uses torch.func.jvp, or freeze with miss="eager"',
+        )
+        if self._miss == "error":
+            self.misses += 1
+            raise error
+        self._note(error)
+        return self._function(*args, **kwargs)
 
     def _unasked(self, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         """Nothing that was compiled has run, and Dynamo did not ask: it gave the function up at its limit."""

@@ -27,6 +27,7 @@ from torch._dynamo.convert_frame import has_tensor_in_frame
 from torch._dynamo.symbolic_convert import InstructionTranslator
 from torch._dynamo.types import ConvertFrameReturn
 from torch._dynamo.variables import torch as functions
+from torch.autograd import forward_ad
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 __all__ = [
@@ -44,6 +45,7 @@ __all__ = [
     "own_code",
     "run_compiled",
     "signature",
+    "in_forward_mode",
     "thread_state",
     "top_function",
     "transform_around",
@@ -376,3 +378,8 @@ transform_around = torch._C._functorch.peek_interpreter_stack
 
 Dynamo compiles nothing within one, and gives up for good what is called there.
 """
+
+
+def in_forward_mode() -> bool:
+    """Whether this is within ``torch.autograd.forward_ad.dual_level``: what is compiled drops a dual's tangent."""
+    return forward_ad._current_level >= 0
