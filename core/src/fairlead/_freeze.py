@@ -201,24 +201,27 @@ class _Held:
                     self._unasked(args, kwargs)
                 return result, runs
             except NotCompiledError as error:
-                if self._miss == "error" or len(runs) > 1:
+                if len(runs) > 1:
                     self.misses += 1
                     raise
-                self._note(error)
-                return self._function(*args, **kwargs), ()
+                return self._instead(error, args, kwargs), ()
 
-    def _differentiated(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        """Within ``forward_ad.dual_level``: what is compiled knows of no tangents."""
-        error = NotCompiledError(
-            "a frozen program has no derivatives of forward mode",
-            where=f"frozen on {self._backend.session.request.backend!r}, called within forward_ad.dual_level",
-            next='compile a function that uses torch.func.jvp, or freeze with miss="eager"',
-        )
+    def _instead(self, error: NotCompiledError, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """The call in eager mode where that is chosen; raises the error elsewhere."""
         if self._miss == "error":
             self.misses += 1
             raise error
         self._note(error)
         return self._function(*args, **kwargs)
+
+    def _differentiated(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """Within ``forward_ad.dual_level``: what is compiled knows of no tangents."""
+        forward = NotCompiledError(
+            "a frozen program has no derivatives of forward mode",
+            where=f"frozen on {self._backend.session.request.backend!r}, called within forward_ad.dual_level",
+            next='compile a function that uses torch.func.jvp, or freeze with miss="eager"',
+        )
+        return self._instead(forward, args, kwargs)
 
     def _unasked(self, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         """Nothing that was compiled has run, and Dynamo did not ask: it gave the function up at its limit."""

@@ -83,10 +83,9 @@ def _outside_transforms(target: DynamoBackend, compiled: Callable[..., Any]) -> 
     def call(*args: Any, **kwargs: Any) -> Any:
         if is_traced() or ((transform := transform_around()) is None and not in_forward_mode()):
             return compiled(*args, **kwargs)
-        if transform is not None:
-            target.session.ran_within(f"torch.func.{transform.key().name.lower()}")
-        else:
-            target.session.ran_within("torch.autograd.forward_ad")
+        target.session.ran_within(
+            "torch.autograd.forward_ad" if transform is None else f"torch.func.{transform.key().name.lower()}"
+        )
         return _dynamo.original(compiled)(*args, **kwargs)
 
     return call

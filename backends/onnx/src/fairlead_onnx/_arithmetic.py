@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairlead.ir import DType, TensorType, Value
-from fairlead_onnx._call import Call, Rule
+from fairlead_onnx._call import Call, Rule, wrapped
 from fairlead_onnx._exponentials import root
 from fairlead_onnx._integers import divided, rest
 from fairlead_onnx._logic import is_nan, is_nonzero
@@ -163,16 +163,9 @@ def _rounds_each_step(c: Call) -> bool:
 def _divisor(c: Call) -> int:
     """A divisor of integers that is a number: eager raises on a zero, and a runtime stops the process."""
     given = c.args[1]
-    if isinstance(given, (bool, int)) and (divisor := _wrapped(int(given), c.dtype)) != 0:
+    if isinstance(given, (bool, int)) and (divisor := wrapped(int(given), c.dtype)) != 0:
         return divisor
     raise Declined("integer division by a tensor: eager raises on a zero, an ONNX kernel does not")
-
-
-def _wrapped(number: int, dtype: DType) -> int:
-    """A number as an element of an integer type, as torch takes one that the type does not hold."""
-    bits = 8 * dtype.itemsize
-    low = number % (1 << bits)
-    return low - (1 << bits) if dtype is not DType.u8 and low >> (bits - 1) else low
 
 
 def _floor_divide(w: Writer, a: Ref, b: Ref, step: DType) -> Ref:

@@ -9,7 +9,7 @@ from typing import TypeAlias, cast
 from fairlead.ir import Dim, DimExpr, DType, Node, ScalarType, TensorType, Value
 from fairlead_onnx._writer import Declined, Ref, Writer, computed
 
-__all__ = ["Call", "Result", "Rule", "as_dim", "as_value", "computed_type", "promoted"]
+__all__ = ["Call", "Result", "Rule", "as_dim", "as_value", "computed_type", "promoted", "wrapped"]
 
 
 class Call:
@@ -182,10 +182,10 @@ def _as(value: bool | int | float, dtype: DType) -> bool | int | float:
         return float(value)
     if not math.isfinite(value):
         raise Declined(f"{value} as an integer")
-    return _wrapped(int(value), dtype)
+    return wrapped(int(value), dtype)
 
 
-def _wrapped(value: int, dtype: DType) -> int:
+def wrapped(value: int, dtype: DType) -> int:
     """What is left of an integer in the bits of its type, as C++ converts it: -1 is the largest byte."""
     bits = 8 * dtype.itemsize
     low = 0 if dtype in (DType.u8, DType.u16, DType.u32, DType.u64) else -(1 << bits - 1)

@@ -162,6 +162,7 @@ def prod(c: Call) -> Ref:
 
 
 _FEW = 16
+"""So many integers along a dimension are multiplied one by one."""
 
 
 def _multiplied(c: Call, axes: tuple[int, ...], *, keep: bool) -> Ref:

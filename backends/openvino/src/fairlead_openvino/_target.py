@@ -52,12 +52,7 @@ TARGET = Target(
     widened=frozenset({DType.i16}),
     avoided=frozenset(
         {
-            *(
-                "Abs",
-                "ReduceMax",
-                "ReduceMin",
-                "TopK of equals",
-            ),  # of constants, of integers, of equals: defects/edges.py
+            *("Abs", "ReduceMax", "ReduceMin", "TopK of equals"),  # shown by defects/edges.py
             *("Div of integers", "Less of integers"),  # both are made in f32
             "GatherND",  # is no reference implementation's
             "Concat of 27",  # products of so many features become a recommender's, whichever were asked for
