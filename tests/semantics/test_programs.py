@@ -5,11 +5,13 @@ from __future__ import annotations
 import inspect
 import logging
 import threading
+from typing import Literal
 
 import pytest
 import torch
 import transformers
 from torch.autograd import forward_ad
+from torch.utils.checkpoint import checkpoint
 
 import fairlead
 from fairlead._program import Program
@@ -229,11 +231,12 @@ def test_a_transform_of_a_program_runs_in_eager_mode_and_says_so(
 
 @pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # of torch's own, in make_dual
 @pytest.mark.parametrize("grad", [False, True])
+@pytest.mark.parametrize("fullgraph", [False, True])
 def test_forward_mode_through_a_program_runs_in_eager_mode_and_says_so(
-    grad: bool, caplog: pytest.LogCaptureFixture
+    fullgraph: bool, grad: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     program = Mlp().eval()
-    compiled = fairlead.compile(program, backend="onnxrt")
+    compiled = fairlead.compile(program, backend="onnxrt", fullgraph=fullgraph)
     x, direction = torch.randn(3, 8), torch.randn(3, 8)
     with caplog.at_level(logging.WARNING, "fairlead"), torch.set_grad_enabled(grad), forward_ad.dual_level():
         found, expected = (forward_ad.unpack_dual(f(forward_ad.make_dual(x, direction))) for f in (compiled, program))
@@ -242,7 +245,56 @@ def test_forward_mode_through_a_program_runs_in_eager_mode_and_says_so(
     assert caplog.text.count("runs in eager mode within torch.autograd.forward_ad") == 1
     with torch.no_grad():
         torch.testing.assert_close(compiled(x), program(x))
-    assert compiled.fairlead.placement.graphs[-1].native > 0
+    assert max(graph.native for graph in compiled.fairlead.placement.graphs) > 0
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")
+@pytest.mark.parametrize("rng", [None, "eager"])
+def test_forward_mode_goes_through_what_draws_and_is_recomputed(rng: Literal["eager"] | None) -> None:
+    linear = torch.nn.Linear(8, 8)
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        torch.rand(3)  # which eager draws and nothing uses
+        hidden = checkpoint(lambda v: torch.sin(linear(v)), x, use_reentrant=False)
+        return torch.nn.functional.dropout(hidden)
+
+    compiled = fairlead.compile(program, backend="onnxrt", fullgraph=True, rng=rng)
+    x, direction = torch.randn(3, 8), torch.randn(3, 8)
+    results = []
+    for f in (compiled, program):
+        torch.manual_seed(0)
+        with forward_ad.dual_level():
+            results.append(forward_ad.unpack_dual(f(forward_ad.make_dual(x, direction))))
+    torch.testing.assert_close(*(r.primal for r in results))
+    torch.testing.assert_close(*(r.tangent for r in results))
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")
+@pytest.mark.parametrize("grad", [False, True])
+@pytest.mark.parametrize("compiled_before", [False, True])
+def test_forward_mode_through_torch_s_own_compile_is_eager_mode_s(grad: bool, compiled_before: bool) -> None:
+    program = Mlp().eval()
+    compiled = torch.compile(program, backend="fairlead-onnxrt")
+    x, direction = torch.randn(3, 8), torch.randn(3, 8)
+    with torch.set_grad_enabled(grad):
+        if compiled_before:
+            compiled(x)
+        with forward_ad.dual_level():
+            found, expected = (
+                forward_ad.unpack_dual(f(forward_ad.make_dual(x, direction))) for f in (compiled, program)
+            )
+    torch.testing.assert_close(found.primal, expected.primal)
+    torch.testing.assert_close(found.tangent, expected.tangent)
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")
+def test_forward_mode_is_an_error_where_nothing_may_be_left_to_others() -> None:
+    strict = fairlead.compile(torch.tanh, backend="onnxrt", fullgraph=True, max_fallback=0)
+    with torch.no_grad(), forward_ad.dual_level():
+        dual = forward_ad.make_dual(torch.randn(3), torch.randn(3))
+        for _ in range(2):
+            with pytest.raises(FallbackBudgetError, match=r"torch\.autograd\.forward_ad x1"):
+                strict(dual)
 
 
 def test_a_transform_of_a_program_is_an_error_where_nothing_may_be_left_to_others() -> None:

@@ -57,8 +57,8 @@ class Handle:
 class Route:
     """Where a call of a compiled program goes: to torch, or to what holds the program to what is compiled.
 
-    Before that, sizes are padded to what was declared. What is called within a transform of ``torch.func``, or in
-    forward mode, is kept from torch, unless it has to be one graph: torch says so then.
+    Before that, sizes are padded to what was declared. What is called within a transform of ``torch.func`` is kept from
+    torch, unless it has to be one graph: torch says so then.
     """
 
     def __init__(self, compiled: Any, handle: Handle) -> None:
@@ -78,14 +78,11 @@ class Route:
 def _outside_transforms(target: DynamoBackend, compiled: Callable[..., Any]) -> Callable[..., Any]:
     """A function to call in its place, which runs in eager mode within a transform. Every call goes through it."""
     is_traced, transform_around = torch.compiler.is_dynamo_compiling, _dynamo.transform_around
-    in_forward_mode = _dynamo.in_forward_mode
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        if is_traced() or ((transform := transform_around()) is None and not in_forward_mode()):
+        if is_traced() or (transform := transform_around()) is None:
             return compiled(*args, **kwargs)
-        target.session.ran_within(
-            "torch.autograd.forward_ad" if transform is None else f"torch.func.{transform.key().name.lower()}"
-        )
+        target.session.ran_within(f"torch.func.{transform.key().name.lower()}")
         return _dynamo.original(compiled)(*args, **kwargs)
 
     return call

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from torch import is_grad_enabled
 
 from fairlead._capture import Arrangement, InputSource
+from fairlead._capture._dynamo import in_forward_mode
 from fairlead._original import Original
 from fairlead._program import Runnable
 
@@ -61,12 +62,14 @@ class _Recording(threading.local):
 _recording = _Recording()
 
 
-def recorded(piece: Piece) -> Callable[..., Any]:
-    """The piece as one function, which tells `recording` of each run."""
+def recorded(piece: Piece, with_tangents: Callable[..., Any]) -> Callable[..., Any]:
+    """The piece as one function, which tells `recording` of each run; in forward mode ``with_tangents`` is called."""
     function, original = piece.function, piece.original
     direct = piece.past_autograd() or function
 
     def run(*inputs: Any) -> Any:
+        if in_forward_mode():
+            return with_tangents(*inputs)
         runs = _recording.runs
         if runs is not None:
             runs.append(Ran(piece, run, inputs))

@@ -37,7 +37,8 @@ allow_lstm(__name__)
 class DynamoBackend:
     """What ``torch.compile`` calls with each graph. One object serves one compiled program.
 
-    Errors of Fairlead are raised by the first call of the compiled program, not wrapped by Dynamo.
+    Errors of Fairlead are raised by the first call of the compiled program, not wrapped by Dynamo. Torch runs a graph
+    as it was captured in calls within ``torch.autograd.forward_ad.dual_level``: what is compiled drops tangents.
     """
 
     def __init__(self, request: Request) -> None:
@@ -52,9 +53,17 @@ class DynamoBackend:
         sink = SessionSink(self.session, original)
         function = capture(gm, inputs, sink, recompute=self.session.recomputes(inputs))
         if drawn:
-            return recorded(Piece(lambda *given: function(*given)[:-drawn], input_sources(gm), None, None))
-        fit = None if autocasts() else sink.fit  # AOTAutograd's wrapper turns it off
-        return recorded(Piece(function, input_sources(gm), sink.program, fit, original))
+            piece = Piece(lambda *given: function(*given)[:-drawn], input_sources(gm), None, None)
+        else:
+            fit = None if autocasts() else sink.fit  # AOTAutograd's wrapper turns it off
+            piece = Piece(function, input_sources(gm), sink.program, fit, original)
+
+        def with_tangents(*given: Any) -> Any:
+            self.session.ran_within("torch.autograd.forward_ad")
+            outputs = gm.forward(*given)
+            return outputs[:-drawn] if drawn else outputs
+
+        return recorded(piece, with_tangents)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy, or what is loaded from a pickle, compiles anew."""
