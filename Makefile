@@ -16,6 +16,8 @@ BUNDLED := inductor openxla ipex tvm
 TIMED := conformance/tests/run# workers that must not be late: no test that computes is beside these
 BUNDLE := 24
 
+export PYTHONDONTWRITEBYTECODE :=# tests start hundreds of processes: each would compile these sources anew
+
 .PHONY: help setup test lint unit gpu inference promises demo bench conform coverage matrix pack zoo mutants fix api docs vendor wheels clean
 .DEFAULT_GOAL := help
 
