@@ -8,7 +8,7 @@ import torch
 
 from fairlead.ir import DType, Value
 
-__all__ = ["is_rounded", "to_copy", "to_copy_of_rounded"]
+__all__ = ["is_rounded", "rounded", "to_copy", "to_copy_of_rounded"]
 
 _to_copy = torch.ops.aten._to_copy.default
 
@@ -29,12 +29,18 @@ def to_copy(x: torch.Tensor, **to: Any) -> torch.Tensor:
     return converted
 
 
-def to_copy_of_rounded(x: torch.Tensor, **to: Any) -> torch.Tensor:
-    """`to_copy` of what a cast rounded, by way of its bits: Inductor takes two casts for one, up to torch 2.11.
+def rounded(x: torch.Tensor) -> torch.Tensor:
+    """A tensor of 16 bits that is read with no more than those, by way of them: Inductor keeps all that it computed.
 
-    The exclusive or keeps the two views of bits from being taken for none.
+    Told to round between fused ops, it still takes two casts for one, up to torch 2.11. The exclusive or keeps the two
+    views of bits from being taken for none.
     """
-    return to_copy((x.view(torch.int16) ^ 0).view(x.dtype), **to)
+    return (x.view(torch.int16) ^ 0).view(x.dtype)
+
+
+def to_copy_of_rounded(x: torch.Tensor, **to: Any) -> torch.Tensor:
+    """`to_copy` of what a cast rounded."""
+    return to_copy(rounded(x), **to)
 
 
 def is_rounded(arg: object) -> bool:

@@ -21,7 +21,7 @@ import torch
 
 from fairlead.ir import Node
 from fairlead_inductor._additions import adding_rows
-from fairlead_inductor._casts import is_rounded, to_copy, to_copy_of_rounded
+from fairlead_inductor._casts import is_rounded, rounded, to_copy, to_copy_of_rounded
 from fairlead_inductor._on_cuda import EXACT_ON_CUDA, fmod
 
 __all__ = ["exact"]
@@ -111,7 +111,7 @@ def _remainder(x: torch.Tensor | float, y: torch.Tensor | float) -> torch.Tensor
 def _div(x: torch.Tensor | float, y: torch.Tensor | float, *, rounding_mode: str | None = None) -> torch.Tensor:
     dtype = torch.result_type(x, y)
     if rounding_mode == "trunc" and dtype in (torch.float16, torch.bfloat16):
-        return torch.trunc(_aten.div(x, y))  # in two ops, the first of which rounds
+        return torch.trunc(rounded(_aten.div(x, y)))
     if rounding_mode != "floor" or not dtype.is_floating_point:
         plain: torch.Tensor = _aten.div(x, y, rounding_mode=rounding_mode) if rounding_mode else _aten.div(x, y)
         return plain

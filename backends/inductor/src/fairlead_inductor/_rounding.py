@@ -45,7 +45,7 @@ def _rounds_by_casts(graph: Graph) -> bool:
     """
     rounded: set[int] = set()
     for node in graph.walk():
-        if _rounds_quotient(node) or _reads_a_wider_number(node):
+        if _reads_a_wider_number(node):
             return True
         if node.op != "aten._to_copy.default" or not isinstance(given := node.args[0], Value):
             continue
@@ -63,11 +63,6 @@ def _has_halves(graph: Graph) -> bool:
     """
     values = [*(i.value for i in graph.inputs), *(r for n in graph.walk() for r in n.results if r is not None)]
     return any(isinstance(v.type, TensorType) and v.type.dtype in _HALVES for v in values)
-
-
-def _rounds_quotient(node: Node) -> bool:
-    """Whether torch rounds a quotient to 16 bits before it cuts off the fraction."""
-    return node.op == "aten.div.Tensor_mode" and node.args[2] == "trunc" and node.result.tensor.dtype in _HALVES
 
 
 def _reads_a_wider_number(node: Node) -> bool:
