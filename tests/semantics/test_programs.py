@@ -14,6 +14,7 @@ from torch.autograd import forward_ad
 from torch.utils.checkpoint import checkpoint
 
 import fairlead
+from fairlead._pieces import recording
 from fairlead._program import Program
 from fairlead.errors import FallbackBudgetError
 
@@ -243,8 +244,10 @@ def test_forward_mode_through_a_program_runs_in_eager_mode_and_says_so(
     torch.testing.assert_close(found.primal, expected.primal)
     torch.testing.assert_close(found.tangent, expected.tangent)
     assert caplog.text.count("runs in eager mode within torch.autograd.forward_ad") == 1
-    with torch.no_grad():
+    assert "calls torch.func.jvp instead" in caplog.text
+    with torch.no_grad(), recording() as runs:
         torch.testing.assert_close(compiled(x), program(x))
+    assert runs  # as compiled, and not as captured
     assert max(graph.native for graph in compiled.fairlead.placement.graphs) > 0
 
 

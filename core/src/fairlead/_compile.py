@@ -245,11 +245,12 @@ class Session:
         record.parts[name] = PartPlacement("eager", len(nodes), "as torch captured it")
         self._records.append(record)
 
-    def ran_within(self, transform: str) -> None:
+    def ran_within(
+        self, transform: str, reason: str = "torch compiles nothing within a transform; compile the transform instead"
+    ) -> None:
         """Take note, once, of calls within a transform, as of ``torch.func``, which eager runs; raises over budget."""
         if transform in self._transforms:
             return
-        reason = "torch compiles nothing within a transform; compile the transform instead"
         self.ran_in_torch(f"within {transform}", Kind.inference, (transform,), reason)
         self._transforms.add(transform)
         _log.warning(

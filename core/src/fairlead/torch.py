@@ -59,7 +59,8 @@ class DynamoBackend:
             piece = Piece(function, input_sources(gm), sink.program, fit, original)
 
         def with_tangents(*given: Any) -> Any:
-            self.session.ran_within("torch.autograd.forward_ad")
+            reason = "what is compiled gives no tangents; compile a function that calls torch.func.jvp instead"
+            self.session.ran_within("torch.autograd.forward_ad", reason)
             outputs = gm.forward(*given)
             return outputs[:-drawn] if drawn else outputs
 
