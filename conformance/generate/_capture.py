@@ -10,6 +10,7 @@ import torch
 from torch._guards import TracingContext, tracing
 from torch._subclasses import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from fairlead._capture import Captured, capture
@@ -31,6 +32,21 @@ class Call(msgspec.Struct, frozen=True):
     constants: int
     inputs: list[Any]
     outputs: list[Any]
+
+
+_UNWRITTEN = frozenset({
+    "aten.empty.memory_format", "aten.empty_like.default", "aten.empty_permuted.default", "aten.empty_strided.default",
+    "aten.new_empty.default", "aten.new_empty_strided.default",
+})  # fmt: skip
+"""Ops whose results nobody wrote to."""
+
+
+class _Zeroed(TorchDispatchMode):
+    """Memory that nobody wrote to holds zeros, as in a captured graph, and not what was there before."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        found = func(*args, **(kwargs or {}))
+        return found.zero_() if str(func) in _UNWRITTEN else found
 
 
 class _Calls:
@@ -72,7 +88,8 @@ def captured(op: Callable[..., Any], sample: Any, *, training: bool) -> list[Cal
 
     inputs = [leaves[i] for i in places]
     with torch.set_grad_enabled(training):
-        expected = call(*inputs)
+        with _Zeroed():
+            expected = call(*inputs)
         calls, found = _through_aot(call, inputs, training)
     _agree(found, expected)
     return [_tidy(c) for c in calls]

@@ -9,7 +9,9 @@ from pathlib import Path
 import msgspec
 import pytest
 import torch
+from torch.testing._internal.opinfo.core import SampleInput
 
+from conformance.generate._capture import captured
 from conformance.generate._summary import tiers
 from fairlead.ir import Builder, DType, TensorType, from_bytes, opset, to_bytes
 from fairlead.ir.random import Integers, Uniform
@@ -156,3 +158,13 @@ def test_an_integer_in_the_range_of_a_small_dtype_stays_in_it() -> None:
 def test_a_case_that_the_pack_lacks_is_an_error_of_the_suite() -> None:
     case = msgspec.structs.replace(pack().cases("ops")[0], id="ops/nothing/f32/s000")
     assert execute(case, Subject("eager")).status is Status.HARNESS_ERROR
+
+
+@pytest.mark.parametrize("op", [torch.empty_like, lambda x: x.new_empty(2, 3), lambda x: torch.empty(x.shape) + x])
+def test_what_memory_held_before_decides_about_no_sample(op) -> None:
+    torch.use_deterministic_algorithms(True)  # which fills memory with NaN that nobody wrote to
+    try:
+        (call,) = captured(op, SampleInput(torch.zeros(2, 3)), training=False)
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert torch.equal(call.outputs[0], torch.zeros(2, 3))
