@@ -15,7 +15,7 @@ CORE = REPOSITORY / "core/src/fairlead"
 
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors", "_messages"}),
-    frozenset({"ir", "_processor", "_torch_types"}),
+    frozenset({"ir", "processor", "_torch_types"}),
     frozenset({"backend", "numpy"}),
     frozenset({"_settings", "_stages", "_plugins", "hooks"}),
     frozenset({"_contract", "_registry", "registry", "_defaults", "_options", "_pairs", "_hook_calls", "passes"}),
@@ -48,7 +48,7 @@ LAYERS: tuple[frozenset[str], ...] = (
 
 WITHOUT_TORCH = frozenset().union(
     *LAYERS[:5], {"placement", "_placement_table", "bisection", "explanation", "partition", "_page", "_cli"}
-) - {"_torch_types"}
+) - {"_torch_types", "processor"}
 """The parts of core that import torch nowhere, not even in a function."""
 
 SDKS = {

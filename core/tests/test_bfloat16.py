@@ -94,7 +94,7 @@ def test_instructions_that_are_slower_than_those_of_float32_do_not_count(
 ) -> None:
     monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: amx, raising=False)
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: avx512, raising=False)
-    monkeypatch.setattr(_bfloat16, "facts", lambda: {"flags": flags})
+    monkeypatch.setattr(_bfloat16.processor, "flags", lambda: frozenset(flags.split()))
     assert _bfloat16.multiplies_bfloat16() is is_quick
 
 

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 import pytest
 import torch
 
-from fairlead import interpret
+from fairlead import interpret, processor
 from fairlead.ir import Builder, Graph, Role, Value, to_text
-from fairlead_ipex import IpexOptions, _convolutions, _executable, _products, backend
+from fairlead_ipex import IpexOptions, _executable, _products, backend
 from fairlead_ipex._executable import IpexExecutable
 from fairlead_ipex._gelu import recognize_gelu
 
@@ -96,8 +96,8 @@ def test_weights_of_float32_have_no_kernels_in_fewer_bits() -> None:
 def test_few_rows_are_packed_where_mkl_is_not_at_home(
     is_of_intel: bool, rows: int, dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_products, "has_avx2_alone", lambda: False)
-    monkeypatch.setattr(_products, "is_intel", lambda: is_of_intel)
+    monkeypatch.setattr(_products, "_has_avx2_alone", lambda: False)
+    monkeypatch.setattr(processor, "is_intel", lambda: is_of_intel)
     b = Builder()
     x, w, bias = b.input(f"{dtype}[{rows}, 768]"), *weights(b, f"{dtype}[768, 768]", f"{dtype}[768]")
     b.output(b.op("aten.linear.default", x, w, bias))
@@ -139,7 +139,7 @@ def test_weights_that_are_turned_are_packed_as_well() -> None:
 def test_with_avx2_alone_large_weights_are_those_of_a_convolution(
     rows: int, columns: int, maker: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_products, "has_avx2_alone", lambda: True)
+    monkeypatch.setattr(_products, "_has_avx2_alone", lambda: True)
     b = Builder()
     x, other = b.input(f"f32[{rows}, 1, {columns}]"), b.input(f"f32[{rows}, 1, 768]")
     w, bias = weights(b, f"f32[768, {columns}]", "f32[768]")
@@ -327,7 +327,7 @@ CONTENDING = {
 def test_positions_that_contend_for_the_cache_get_channels_of_zeros(
     kind: str, fuse: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_convolutions, "has_avx512", lambda: True)
+    monkeypatch.setattr(processor, "has_avx512", lambda: True)
     monkeypatch.setattr(_executable, "is_worth_fusing", lambda graph: fuse)
     monkeypatch.setattr(_executable, "is_of_stretches", lambda graph: False)
     shape, weight, *geometry = CONTENDING[kind]
@@ -360,7 +360,7 @@ def test_positions_that_contend_for_the_cache_get_channels_of_zeros(
 def test_other_convolutions_get_none(
     shape: tuple[int, ...], weight: tuple[int, ...], stride: int, groups: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_convolutions, "has_avx512", lambda: True)
+    monkeypatch.setattr(processor, "has_avx512", lambda: True)
     b = Builder()
     x, (w,) = b.input(f"f32{list(shape)}"), weights(b, f"f32{list(weight)}")
     b.output(b.op("aten.convolution.default", x, w, None, (stride,), (1,), (1,), False, (0,), groups))

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import fairlead
+from fairlead import processor
 from fairlead.backend import Executable
 from fairlead.interpret import run
 from fairlead.ir import (
@@ -268,9 +269,7 @@ def product(rows: int | str, terms: int, columns: int, last: str = "aten.mul.Ten
     )
 
 
-has_avx512 = pytest.mark.skipif(
-    not torch.backends.cpu.get_cpu_capability().startswith("AVX512"), reason="the processor has no AVX-512"
-)
+has_avx512 = pytest.mark.skipif(not processor.has_avx512(), reason="the processor has no AVX-512")
 
 
 @has_avx512

@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import torch
 
+from fairlead import processor
 from fairlead._messages import cause
-from fairlead._processor import facts
 from fairlead._registry import registry
 from fairlead.backend import Backend, Executable, Serializable
 from fairlead.errors import (
@@ -198,11 +198,8 @@ def _machine(job: CompileJob) -> dict[str, str]:
 
 def _cpu() -> str:
     """Its name, and a short hash of the instruction sets that the system says it has."""
-    rows = facts()
-    if not rows:  # not on Linux
-        return platform.processor()
-    features = rows.get("flags") or rows.get("Features") or ""
-    return f"{rows.get('model name', platform.processor())} {hashlib.sha256(features.encode()).hexdigest()[:8]}"
+    features = " ".join(sorted(processor.flags()))
+    return f"{processor.name()} {hashlib.sha256(features.encode()).hexdigest()[:8]}"
 
 
 def _devices(job: CompileJob) -> Mapping[str, str]:

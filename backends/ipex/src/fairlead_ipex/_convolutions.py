@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import fx
 
+from fairlead import processor
 from fairlead.ir import TensorType
 from fairlead_ipex._draft import Draft, op_of, type_of
 from fairlead_ipex._dtypes import TORCH, computed_in, in_dtype
 from fairlead_ipex._post_ops import Chain, Chains
-from fairlead_ipex._processor import has_avx512
 
 __all__ = ["IMAGE", "LAYOUTS", "Convolution", "find_convolutions", "pack_convolutions"]
 
@@ -166,7 +166,7 @@ def _contends(found: Convolution, size: Sequence[int]) -> bool:
     With AVX-512 it reads many windows in place. Those that are a multiple of 4096 bytes apart contend where they
     overlap and each number is read often (decision 0054). ``size``: of what it is given, nothing where it is unknown.
     """
-    if not size or len(size) > IMAGE or found.transposed or found.groups != 1 or not has_avx512():
+    if not size or len(size) > IMAGE or found.transposed or found.groups != 1 or not processor.has_avx512():
         return False
     columns, channels, *window = found.weight.shape
     apart = channels * found.stride[-1] * found.weight.element_size()

@@ -9,12 +9,12 @@ from typing import NamedTuple
 import torch
 from torch import fx
 
+from fairlead import processor
 from fairlead.ir import DType, TensorType
 from fairlead_ipex._draft import Draft, op_of, type_of
 from fairlead_ipex._dtypes import TORCH, computed_in, in_dtype
 from fairlead_ipex._options import IpexOptions
 from fairlead_ipex._post_ops import Chain, Chains
-from fairlead_ipex._processor import has_avx2_alone, is_intel
 from fairlead_ipex._weight_only import Quantized, quantized
 
 __all__ = ["LEAST_ROWS", "linear_by_convolution", "pack_products"]
@@ -76,9 +76,9 @@ def pack_products(draft: Draft, options: IpexOptions, chain_of: Chains) -> None:
 
 def _least_rows(options: IpexOptions) -> int:
     """The fewest rows of which a product is packed."""
-    if has_avx2_alone():
+    if _has_avx2_alone():
         return _LEAST_ROWS_AVX2
-    return LEAST_ROWS if is_intel() or options.products == "mkl" else 1
+    return LEAST_ROWS if processor.is_intel() or options.products == "mkl" else 1
 
 
 def _pack(draft: Draft, node: fx.Node, product: _Product, options: IpexOptions, chain_of: Chains) -> None:
@@ -140,7 +140,7 @@ def _rows(given: TensorType) -> int | None:
 
 
 def _convolution_is_faster(product: _Product, options: IpexOptions) -> bool:
-    if options.products != "auto" or not has_avx2_alone():
+    if options.products != "auto" or not _has_avx2_alone():
         return False
     return (
         product.weight.dtype is torch.float32
@@ -155,7 +155,12 @@ def _mkl_is_faster(product: _Product, options: IpexOptions) -> bool:
         return False
     if product.rows > _MOST_ROWS_MKL or not torch.backends.mkl.is_available():  # type: ignore[no-untyped-call]
         return False
-    return options.products == "mkl" or is_intel() or has_avx2_alone()
+    return options.products == "mkl" or processor.is_intel() or _has_avx2_alone()
+
+
+def _has_avx2_alone() -> bool:
+    """Whether the processor is another maker's than Intel, with AVX2 and without AVX-512."""
+    return not processor.is_intel() and torch.backends.cpu.get_cpu_capability() == "AVX2"
 
 
 def _by_mkl(draft: Draft, product: _Product, chain: Chain) -> fx.Node:

@@ -6,6 +6,7 @@ import functools
 
 import msgspec
 
+from fairlead import processor
 from fairlead.ir import DType
 from fairlead_onnx import Target
 
@@ -64,9 +65,7 @@ def contends() -> int:
 
     MLAS's kernel for AVX-512 reads twelve rows in one step. The set is one of 64, of lines of 64 bytes.
     """
-    import torch
-
-    return 4096 if torch.backends.cpu.get_cpu_capability().startswith("AVX512") else 0
+    return 4096 if processor.has_avx512() else 0
 
 
 @functools.cache

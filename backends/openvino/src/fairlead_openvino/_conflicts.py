@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy
 import openvino
-import torch
 from openvino import opset13
 
+from fairlead import processor
 from fairlead_openvino._nodes import is_constant
 
 __all__ = ["avoid_conflicts"]
@@ -39,7 +39,7 @@ _ADDED = 8
 
 def avoid_conflicts(model: openvino.Model) -> None:
     """Change products and convolutions whose rows would contend, and no number that they make."""
-    if not torch.backends.cpu.get_cpu_capability().startswith("AVX512"):
+    if not processor.has_avx512():
         return
     for product in list(_contending_products(model)):
         _give_to_onednn(product)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
-import platform
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any, TypeAlias
 
 import torch
 
+from fairlead import processor as host
 from fairlead.ir import DType
 from fairlead_tvm._excepthook import excepthook_kept
 from fairlead_tvm._openmp import ENTRY, ENTRY_NAME, POINTER, launch_source, openmp_is_there, set_launch
@@ -355,11 +355,7 @@ def processor() -> str:
     """Which processor this is: what the system calls it, where that is known, and what LLVM makes of it."""
     with _target():
         features = sorted(map(str, tvm.target.codegen.llvm_get_cpu_features()))
-    with contextlib.suppress(OSError):
-        lines = Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines()
-        names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-        return " ".join((next(names, ""), str(_target().attrs["mcpu"]), *features))
-    return " ".join((platform.processor(), str(_target().attrs["mcpu"]), *features))
+    return " ".join((host.name(), str(_target().attrs["mcpu"]), *features))
 
 
 @functools.cache

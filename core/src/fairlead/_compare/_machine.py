@@ -7,8 +7,8 @@ import os
 import platform
 from importlib import metadata
 
+from fairlead import processor
 from fairlead._compare._data import Machine
-from fairlead._processor import facts
 
 __all__ = ["describe"]
 
@@ -31,8 +31,7 @@ def describe() -> Machine:
 
 def _processor() -> str:
     """Its name, and how wide its vectors are, since one name may stand for several generations."""
-    name = facts().get("model name") or platform.processor() or platform.machine()
-    flags = facts().get("flags", "").split()
+    name, flags = processor.name() or platform.machine(), processor.flags()
     return name + next((f" ({text})" for flag, text in _VECTORS.items() if flag in flags), "")
 
 

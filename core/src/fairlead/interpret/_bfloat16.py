@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from fairlead._processor import facts
+from fairlead import processor
 from fairlead.ir import DType, Graph, TensorType
 from fairlead.passes import share_of_products
 
@@ -35,7 +35,7 @@ def multiplies_bfloat16() -> bool:
     half as quick with AVX-512's as in float32 where AMX is switched off, as in many a virtual machine
     (docs/results/bfloat16.md).
     """
-    return _has_instructions() and (_has_amx() or "avx512_fp16" not in facts().get("flags", "").split())
+    return _has_instructions() and (_has_amx() or "avx512_fp16" not in processor.flags())
 
 
 def _has_instructions() -> bool:
