@@ -12,8 +12,8 @@ from queue import Empty, SimpleQueue
 __all__ = ["spread"]
 
 BATCH = 32
-_ENV = {**os.environ, "OMP_NUM_THREADS": "1"}
-"""Small tensors gain nothing from threads, and processes lose by them."""
+_ENV = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
+"""Small tensors gain nothing from threads, and processes lose by them; some samples are in the order of a set."""
 
 SECONDS = 300
 """What one name may take at most."""
