@@ -140,8 +140,16 @@ def _integer_power(x: Array, y: Array) -> Array:
 
 @rule("ldexp.Tensor")
 def ldexp(c: Call, x: Array, exponent: Array) -> Array:
+    """The power of an integer is in three factors: it alone may be out of range where the result is not."""
+    found, is_whole = operand(x, c.dtype), jnp.issubdtype(exponent.dtype, jnp.integer)
     e = operand(exponent, c.dtype)
-    return operand(x, c.dtype) * lax.pow(jnp.full(e.shape, 2, e.dtype), e)
+    most = -jnp.finfo(e.dtype).minexp
+    last = jnp.clip(e, -most, most) if is_whole else e
+    middle = jnp.clip(e - last, -most, most)
+    first = jnp.clip(e - last - middle, -most, most)
+    for power in (first, middle, last) if is_whole else (e,):
+        found = found * lax.pow(jnp.full(power.shape, 2, power.dtype), power)
+    return found
 
 
 @rule("logsumexp")

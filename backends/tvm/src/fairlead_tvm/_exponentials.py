@@ -95,5 +95,24 @@ def _whole_power(c: Call, x: Array, exponent: int) -> Array:
 def ldexp(c: Call, x: Array, exponent: Array) -> Array:
     x, e = operand(x, c.dtype), operand(exponent, c.dtype)
     dtype = x.dtype
-    two = t.const(2.0, dtype)
-    return c.kernel_map(lambda k, a, b: a * k.extern("pow", dtype, two, b), x, e, cost=40)
+    is_whole = exponent.dtype.is_integer
+
+    def scaled(k: Kernel, a: Expr, b: Expr) -> Expr:
+        for power in _factors(b, dtype) if is_whole else [b]:
+            a = a * k.extern("pow", dtype, t.const(2.0, dtype), power)
+        return a
+
+    return c.kernel_map(scaled, x, e, cost=120 if is_whole else 40)
+
+
+def _factors(power: Expr, dtype: DType) -> list[Expr]:
+    """Powers that add up to one of an integer, which alone may be out of range, in the order that rounds once."""
+    most = 1022 if dtype is DType.f64 else 126
+    ends = t.const(float(-most), dtype), t.const(float(most), dtype)
+
+    def within(x: Expr) -> Expr:
+        return t.maximum(ends[0], t.minimum(ends[1], x))
+
+    last = within(power)
+    middle = within(power - last)
+    return [within(power - last - middle), middle, last]

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch._decomp import get_decompositions
 
+from fairlead._capture._exact import EXACT
 from fairlead._capture._fast_paths import FAST_PATHS
 from fairlead._capture._lists import LISTS
 
@@ -83,7 +84,6 @@ _ALLOWED = [
     "isneginf",
     "isposinf",
     "l1_loss",
-    "ldexp",
     "leaky_relu_backward",
     "lerp",
     "linalg_cross",
@@ -181,4 +181,4 @@ def table() -> dict[Any, Callable[..., Any]]:
     """The decompositions, by op overload, as AOTAutograd takes them."""
     packets = [getattr(torch.ops.aten, name) for name in _ALLOWED if hasattr(torch.ops.aten, name)]
     found: dict[Any, Callable[..., Any]] = get_decompositions(packets)
-    return {op: rule for op, rule in found.items() if not str(op).endswith(_KEPT)} | FAST_PATHS | LISTS
+    return {op: rule for op, rule in found.items() if not str(op).endswith(_KEPT)} | EXACT | FAST_PATHS | LISTS

@@ -260,9 +260,17 @@ def _lcm(call: Call, x: Array, y: Array) -> Array:
     return np.lcm(operand(x, call.dtype), operand(y, call.dtype))
 
 
+_FAR = 2**12
+"""Beyond this exponent every float64 is zero or infinite."""
+
+
 @op("ldexp.Tensor")
 def _ldexp(call: Call, x: Array, exponent: Array) -> Array:
-    return operand(x, call.dtype) * np.exp2(floating(exponent))
+    """By C's function where that takes the operands: its result may be in range where the power alone is not."""
+    wide = operand(x, call.dtype)
+    if np.asarray(x).dtype.kind in "biuc" or exponent.dtype.kind not in "iu":
+        return wide * np.exp2(floating(exponent))
+    return np.ldexp(wide, np.clip(exponent, -_FAR, _FAR).astype(np.int32))
 
 
 @op("frexp.Tensor")

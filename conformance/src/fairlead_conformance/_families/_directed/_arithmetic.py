@@ -127,6 +127,7 @@ ROWS: tuple[Row, ...] = (
     row("nextafter", "aten.nextafter.default", f32(0.0, 1.0, -1.0, 3e38), f32(1.0, 2.0, 0.0, INF)),
     row("frexp", "aten.frexp.Tensor", f32(0.0, 1.0, -3.5, 1e-40, 1e30)),
     row("ldexp", "aten.ldexp.Tensor", f32(1.0, -3.0, 1.0), i32(10, -2, -140)),
+    row("ldexp-of-large-exponents", "aten.ldexp.Tensor", f32(1e-30, 1e30, -3e38, 1.0), i32(200, -200, -252, 1000)),
     row_of(
         "logical-of-nan",
         lambda b, x, y: b.op("aten.logical_and.default", x, y),
