@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from .conftest import Compile
 
@@ -43,6 +45,42 @@ def test_a_number_is_scaled_as_far_as_it_goes(dtype: torch.dtype, kind: torch.dt
     found = program(torch.ldexp)(x, exponents)
     assert found.dtype is dtype
     torch.testing.assert_close(found, torch.ldexp(x, exponents), rtol=0, atol=0, equal_nan=True)
+
+
+ACTIVATIONS = {
+    "elu": lambda x: nn.functional.elu(x, 0.7),
+    "selu": nn.functional.selu,
+    "celu": nn.functional.celu,
+    "elu in place": lambda x: nn.functional.elu(x * 1.0, 0.7, inplace=True),
+    "hardswish": nn.functional.hardswish,
+    "hardtanh": nn.functional.hardtanh,
+    "relu6": nn.functional.relu6,
+    "smooth l1": lambda x: nn.functional.smooth_l1_loss(x, torch.zeros_like(x), reduction="none", beta=0.7),
+    "mean of smooth l1": lambda x: nn.functional.smooth_l1_loss(x, torch.zeros_like(x)),
+    "sum of l1": lambda x: nn.functional.smooth_l1_loss(x, torch.zeros_like(x), reduction="sum", beta=0.0),
+}
+PLACES = [0.0, -0.0, 0.3, 0.7, -0.7, 1.0, -1.0, -2.9, 3.0, -3.0, 6.0, 9.0, -40.0, float("inf"), float("-inf")]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("function", ACTIVATIONS.values(), ids=ACTIVATIONS)
+def test_gradients_are_the_kernels_wherever_they_are_taken_and_at_nan(
+    function: Callable[[Tensor], Tensor], dtype: torch.dtype, program: Compile
+) -> None:
+    numbers = torch.tensor([*PLACES, float("nan")], dtype=dtype).repeat_interleave(64)  # none is left over of vectors
+    x, y = (numbers.clone().requires_grad_() for _ in range(2))
+    for given, run in ((x, function), (y, program(function))):
+        out = run(given)
+        out.backward(torch.full_like(out, 2.0))
+    torch.testing.assert_close(y.grad, x.grad, equal_nan=True)
+
+
+@pytest.mark.parametrize("shape", [(3,), (3, 2), (3, 2, 2)], ids=str)
+def test_weights_of_one_dimension_have_norms_as_others_do(shape: tuple[int, ...], program: Compile) -> None:
+    v, g = torch.randn(shape), torch.rand(shape[0], *[1] * (len(shape) - 1)) + 0.5
+    for given in ((v, g), (v.bfloat16(), g.bfloat16())):
+        found, expected = program(torch._weight_norm)(*given), torch._weight_norm(*given)
+        torch.testing.assert_close(found, expected)
 
 
 @pytest.mark.parametrize(
