@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from fairlead._capture._decompositions import table
 
 from .conftest import Compile
 
@@ -103,3 +107,49 @@ def test_any_other_operands_are_multiplied_in_the_dtype_that_eager_has(
     found, expected = program(torch.ldexp)(x, exponent), torch.ldexp(x, exponent)
     assert found.dtype is expected.dtype
     assert torch.equal(found, expected)
+
+
+EAGERS_OWN = {
+    "aten.isin.Scalar_Tensor": "it compares a Python number in float64",
+    "aten.soft_margin_loss_backward.default": "it is NaN where an exponential overflows, and so is not the gradient",
+}
+"""In what the kernel of an op that is taken apart stands alone."""
+
+
+def operands(op: torch._ops.OpOverload) -> list[Any] | None:
+    """One for each parameter without a default, as plain as its kind is; None where one is of another kind."""
+    tensors = iter(torch.meshgrid(*[torch.tensor([*PLACES, float("nan")])] * 3, indexing="ij"))
+    plain = {"number": 0.7, "float": 0.7, "bool": False, "int": 0, "SymInt": 0}
+    found: list[Any] = []
+    for kind in (str(a.type) for a in op._schema.arguments if not a.has_default_value()):
+        value = next(tensors, None) if kind == "Tensor" else plain.get(kind)
+        if value is None:
+            return None
+        found.append(value.reshape(-1).clone() if isinstance(value, Tensor) else value)
+    return found
+
+
+def computed(op: torch._ops.OpOverload) -> tuple[list[Any], Any] | None:
+    """Such operands and the results of the kernel; None for an op that does not take them, or writes to them."""
+    given = None if op._schema.is_mutable else operands(op)
+    if not given or not any(isinstance(x, Tensor) for x in given):
+        return None
+    try:
+        return given, op(*given)
+    except (RuntimeError, IndexError, NotImplementedError):
+        return None
+
+
+COMPUTED = {str(op): (op, found) for op in table() if (found := computed(op)) and str(op) not in EAGERS_OWN}
+
+
+@pytest.mark.parametrize(("op", "found"), COMPUTED.values(), ids=COMPUTED)
+def test_what_is_taken_apart_is_what_the_kernel_computes_at_edges_infinity_and_nan(op, found) -> None:
+    given, expected = found
+    parts = make_fx(op, decomposition_table=table(), tracing_mode="fake")(*given)
+    assert not any(node.target is op for node in parts.graph.nodes)
+    torch.testing.assert_close(parts(*given), expected, rtol=1e-5, atol=1e-6, equal_nan=True)
+
+
+def test_most_of_what_is_taken_apart_takes_plain_operands() -> None:
+    assert len(COMPUTED) >= 90
