@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch._decomp import get_decompositions
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from fairlead._capture._decompositions import table
@@ -77,6 +78,20 @@ def test_gradients_are_the_kernels_wherever_they_are_taken_and_at_nan(
         out = run(given)
         out.backward(torch.full_like(out, 2.0))
     torch.testing.assert_close(y.grad, x.grad, equal_nan=True)
+
+
+@pytest.mark.parametrize("name", ["elu_backward", "hardswish_backward", "hardtanh_backward"])
+def test_on_other_devices_gradients_of_activations_are_torchs(name: str) -> None:
+    op = getattr(torch.ops.aten, name).default
+    given = operands(op)
+    assert given is not None
+    there = [x.to("meta") if isinstance(x, Tensor) else x for x in given]
+    ours, torchs, on_a_cpu = (
+        [node.target for node in make_fx(op, decomposition_table=rules)(*args).graph.nodes]
+        for args, rules in ((there, table()), (there, get_decompositions([op])), (given, table()))
+    )
+    assert ours == torchs
+    assert ours != on_a_cpu
 
 
 @pytest.mark.parametrize("shape", [(3,), (3, 2), (3, 2, 2)], ids=str)

@@ -1,7 +1,8 @@
 """Decompositions of our own where torch's has other results than the kernel: at NaN, beyond a range, of one dimension.
 
-The kernels are those of vectors (aten/src/ATen/native/cpu/Activation.cpp and BinaryOpsKernel.cpp); the gradients of the
-last few elements of a tensor, which are computed one by one, may let a NaN pass in eager mode.
+The kernels are those of vectors on a CPU (aten/src/ATen/native/cpu/Activation.cpp and BinaryOpsKernel.cpp). In eager
+mode the gradients of activations let a NaN pass in the last few elements of a tensor there, which are computed one by
+one, and on other devices everywhere, as torch's decompositions do.
 """
 
 from __future__ import annotations
@@ -23,6 +24,23 @@ _MEAN = 1
 """How torch numbers the reduction of a loss."""
 
 
+def _on_a_cpu(op: torch._ops.OpOverload) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
+    """A rule of the gradient of an op on a CPU; other devices have torch's."""
+    elsewhere = get_decompositions([op])[op]
+
+    def enter(rule: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        here = _in_float32(rule)
+
+        @functools.wraps(rule)
+        def either(grad: Tensor, *args: Any) -> Tensor:
+            found: Tensor = (here if grad.device.type == "cpu" else elsewhere)(grad, *args)
+            return found
+
+        return either
+
+    return enter
+
+
 def _in_float32(rule: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """A rule of a gradient, which is computed in float32 where it is a half, as kernels do."""
 
@@ -36,7 +54,7 @@ def _in_float32(rule: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return wide
 
 
-@_in_float32
+@_on_a_cpu(_aten.elu_backward.default)
 def _elu_backward(
     grad: Tensor, alpha: float, scale: float, input_scale: float, is_result: bool, self_or_result: Tensor
 ) -> Tensor:
@@ -45,12 +63,12 @@ def _elu_backward(
     return torch.where(x > 0, grad * scale, grad * input_scale * below)
 
 
-@_in_float32
+@_on_a_cpu(_aten.hardswish_backward.default)
 def _hardswish_backward(grad: Tensor, x: Tensor) -> Tensor:
     return torch.where(x <= -3, 0.0, torch.where(x >= 3, grad, grad * (x / 3 + 0.5)))
 
 
-@_in_float32
+@_on_a_cpu(_aten.hardtanh_backward.default)
 def _hardtanh_backward(grad: Tensor, x: Tensor, least: float, most: float) -> Tensor:
     return torch.where((x > least) & (x < most), grad, 0.0)
 
