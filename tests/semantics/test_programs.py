@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 import threading
+from collections.abc import Callable
 from typing import Literal
 
 import pytest
@@ -261,15 +262,19 @@ def test_forward_mode_goes_through_what_draws_and_is_recomputed(rng: Literal["ea
         hidden = checkpoint(lambda v: torch.sin(linear(v)), x, use_reentrant=False)
         return torch.nn.functional.dropout(hidden)
 
-    compiled = fairlead.compile(program, backend="onnxrt", fullgraph=True, rng=rng)
-    x, direction = torch.randn(3, 8), torch.randn(3, 8)
-    results = []
-    for f in (compiled, program):
+    def derived(f: Callable[[torch.Tensor], torch.Tensor]) -> forward_ad.UnpackedDualTensor:
         torch.manual_seed(0)
         with forward_ad.dual_level():
-            results.append(forward_ad.unpack_dual(f(forward_ad.make_dual(x, direction))))
-    torch.testing.assert_close(*(r.primal for r in results))
-    torch.testing.assert_close(*(r.tangent for r in results))
+            return forward_ad.unpack_dual(f(forward_ad.make_dual(x, direction)))
+
+    x, direction = torch.randn(3, 8), torch.randn(3, 8)
+    try:
+        expected = derived(program)
+    except NotImplementedError:
+        pytest.skip("eager mode has no forward mode through checkpoints in this release")
+    found = derived(fairlead.compile(program, backend="onnxrt", fullgraph=True, rng=rng))
+    torch.testing.assert_close(found.primal, expected.primal)
+    torch.testing.assert_close(found.tangent, expected.tangent)
 
 
 @pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")
