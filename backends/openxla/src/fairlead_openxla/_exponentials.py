@@ -140,16 +140,19 @@ def _integer_power(x: Array, y: Array) -> Array:
 
 @rule("ldexp.Tensor")
 def ldexp(c: Call, x: Array, exponent: Array) -> Array:
-    """The power of an integer is in three factors: it alone may be out of range where the result is not."""
-    found, is_whole = operand(x, c.dtype), jnp.issubdtype(exponent.dtype, jnp.integer)
-    e = operand(exponent, c.dtype)
-    most = -jnp.finfo(e.dtype).minexp
-    last = jnp.clip(e, -most, most) if is_whole else e
-    middle = jnp.clip(e - last, -most, most)
-    first = jnp.clip(e - last - middle, -most, most)
-    for power in (first, middle, last) if is_whole else (e,):
+    found, e = operand(x, c.dtype), operand(exponent, c.dtype)
+    is_scaled = jnp.issubdtype(x.dtype, jnp.floating) and jnp.issubdtype(exponent.dtype, jnp.integer)
+    for power in _factors(e) if is_scaled else [e]:
         found = found * lax.pow(jnp.full(power.shape, 2, power.dtype), power)
     return found
+
+
+def _factors(power: Array) -> list[Array]:
+    """Powers that add up to one of an integer, which alone may be out of range, in the order that rounds once."""
+    most = -jnp.finfo(power.dtype).minexp
+    last = jnp.clip(power, -most, most)
+    middle = jnp.clip(power - last, -most, most)
+    return [jnp.clip(power - last - middle, -most, most), middle, last]
 
 
 @rule("logsumexp")

@@ -93,16 +93,16 @@ def _whole_power(c: Call, x: Array, exponent: int) -> Array:
 
 @rule("ldexp.Tensor")
 def ldexp(c: Call, x: Array, exponent: Array) -> Array:
+    is_scaled = x.dtype.is_floating and exponent.dtype.is_integer
     x, e = operand(x, c.dtype), operand(exponent, c.dtype)
     dtype = x.dtype
-    is_whole = exponent.dtype.is_integer
 
     def scaled(k: Kernel, a: Expr, b: Expr) -> Expr:
-        for power in _factors(b, dtype) if is_whole else [b]:
+        for power in _factors(b, dtype) if is_scaled else [b]:
             a = a * k.extern("pow", dtype, t.const(2.0, dtype), power)
         return a
 
-    return c.kernel_map(scaled, x, e, cost=120 if is_whole else 40)
+    return c.kernel_map(scaled, x, e, cost=120 if is_scaled else 40)
 
 
 def _factors(power: Expr, dtype: DType) -> list[Expr]:
